@@ -1,0 +1,536 @@
+"""A stream that threads share: one of those who wait reads for all, one of those who write writes.
+
+Knows roles, deadlines and wake-ups. What a channel is made of is in `channels`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from _thread import allocate_lock
+from collections import deque
+from time import monotonic
+
+from . import Closing, Expired, Unsent
+from .channels import SocketChannel, TlsChannel, readable_now
+from .wakers import LONGEST, POLLIN, POLLOUT, Waker, new_poll
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+    from typing import Any
+
+    from .channels import PipeChannel
+    from .interface import Receiver
+    from .wakers import Slot, WakerPool
+
+LOOK_AGAIN = 1.0
+"""A follower looks for a vacant lead this often, should an interrupt come between leaving and waking the next."""
+VACANT_LEAD = 0.05
+"""A blocked writer beside a reader looks this often whether that reader has left."""
+WRITE_CHUNK = 262144
+
+SETTLING = object()
+"""Leads while a closed stream says goodbye to its receiver."""
+NOT_BEGUN, BEGUN, ENDED = object(), object(), object()
+"""How far the peer has seen a message."""
+
+
+class BlockingStream:
+    """See `interface.Stream`.
+
+    Two roles: whoever is `_leader` alone reads and calls the receiver, whoever is `_writer` alone writes. A role is
+    taken by putting a token of one's own there, so that a `finally` can tell whether it holds the role whatever
+    interrupted it (KeyboardInterrupt comes between any two calls). The lock guards roles and queues; the receiver
+    is never called under it, and nothing waits under it. The descriptors are closed by the last who uses them.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_buffer_updated",
+        "_channel",
+        "_disposed",
+        "_error",
+        "_finalizer",
+        "_finish",
+        "_finished",
+        "_followers",
+        "_get_buffer",
+        "_leader",
+        "_lock",
+        "_owed",
+        "_pending",
+        "_poll",
+        "_receiver",
+        "_recv_into",
+        "_send",
+        "_told",
+        "_waker",
+        "_wakers",
+        "_writer",
+        "_writers",
+        "closed",
+    )
+
+    def __init__(self, wakers: WakerPool, channel: SocketChannel | PipeChannel, receiver: Receiver) -> None:
+        self.closed = False
+        self._wakers = wakers
+        self._waker = wakers.resident()
+        """Wakes the leader."""
+        self._receiver = receiver
+        self._get_buffer = receiver.get_buffer
+        self._buffer_updated = receiver.buffer_updated
+        self._lock = allocate_lock()
+        self._leader: object | None = None
+        self._followers: list[Waker] = []
+        self._writer: Waker | None = None
+        self._writers: deque[Waker] = deque()
+        self._owed: memoryview | None = None
+        """The rest of a message that was begun. It goes out before anything else."""
+        self._finish = self._finished = False
+        self._error: Exception | None = None
+        self._told = self._disposed = False
+        self._finalizer: Any = None
+        self._use(channel)
+
+    def _use(self, channel: SocketChannel | PipeChannel) -> None:
+        self._channel = channel
+        self._recv_into: Callable[[Any], int] = channel.recv_into
+        self._send: Callable[[Any], int] = channel.send
+        self._pending = channel.pending
+        poll = new_poll()
+        poll.register(channel.read_fd, POLLIN)
+        poll.register(self._waker.fd, POLLIN)
+        self._poll: Callable[[float], list[tuple[int, int]]] = poll.poll
+        # A stream that nobody closed goes without a warning: the finalizer outlives it, and so does the socket.
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._finalizer = weakref.finalize(self, channel.dispose)
+
+    # -- reading
+
+    async def wait(self, slot: Slot, deadline: float, /) -> None:
+        """See `interface.Stream.wait`."""
+        if slot.done or slot.mail:
+            return
+        try:
+            with self._lock:
+                if self._leader is None and not self.closed:
+                    self._leader = slot
+            if self._leader is slot:
+                self._lead(slot, deadline)
+            if not (slot.done or slot.mail):
+                self._follow(slot, deadline)
+        finally:
+            slot.waker = None
+            # Inline: a call could be interrupted before the role is given up.
+            with self._lock:
+                if self._leader is slot:
+                    self._leader = None
+            if self._followers or self.closed:
+                self._pass_on()
+
+    def _lead(self, slot: Slot, deadline: float) -> None:
+        """Read until the slot has something, or nothing more will come."""
+        waker = self._waker
+        scope = self._wakers.scope()
+        slot.waker = waker
+        while True:
+            waker.pending = False
+            if slot.done or slot.mail:
+                return
+            if self.closed:
+                self._tell()
+                return
+            if scope.over:
+                raise Closing
+            if self._pending is not None and self._pending():
+                self._read()
+            elif not self._sleep(waker, deadline) and monotonic() >= deadline:
+                raise Expired
+
+    def _sleep(self, waker: Waker, deadline: float) -> bool:
+        """Sleep until something can be read, or until woken, and read it; False if neither."""
+        seconds = deadline - monotonic()
+        if seconds > LONGEST:
+            seconds = LONGEST
+        waker.asleep = True
+        if waker.pending:
+            return True
+        ready = self._poll(seconds * 1000 if seconds > 0 else 0)
+        waker.asleep = False
+        for fd, _ in ready:
+            if fd == waker.fd:
+                waker.clear()
+            else:
+                self._read()
+        return bool(ready)
+
+    def _follow(self, slot: Slot, deadline: float) -> None:
+        """Sleep while others read; take the lead when it is vacant."""
+        waker = self._wakers.take()
+        try:
+            slot.waker = waker
+            while not (slot.done or slot.mail):
+                with self._lock:
+                    if self.closed and self._leader is slot:
+                        self._leader = None
+                    if self._leader is None and not self.closed:
+                        self._leader = slot
+                    elif waker not in self._followers:
+                        self._followers.append(waker)
+                if self._leader is slot:
+                    self._lead(slot, deadline)
+                    slot.waker = waker
+                    continue
+                if self.closed:
+                    self._settle()
+                waker.doze(deadline, LOOK_AGAIN)
+        finally:
+            with self._lock:
+                if waker in self._followers:
+                    self._followers.remove(waker)
+            self._wakers.give(waker)
+
+    def _read(self) -> None:
+        """Read once and hand it over. Only for the leader."""
+        try:
+            count = self._recv_into(self._get_buffer(-1))
+            if count:
+                self._buffer_updated(count)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._end(error)
+        except BaseException:
+            # Interrupted with bytes in hand that the receiver may have seen in part: there is no going on.
+            self._error = ConnectionAbortedError("reading was interrupted")
+            self.closed = True
+            raise
+        else:
+            if not count:
+                self._end(None)
+
+    def _end(self, error: Exception | None) -> None:
+        """No more bytes will come. Only for the leader."""
+        if not self.closed:
+            self._error = error
+            self.closed = True
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell the receiver, once. Only for the leader."""
+        if not self._told:
+            self._told = True
+            self._receiver.connection_lost(self._error)
+
+    def poll(self) -> None:
+        """Read what is there without waiting, unless somebody reads anyway."""
+        token = object()
+        try:
+            with self._lock:
+                if self._leader is None and not self.closed:
+                    self._leader = token
+            if self._leader is token:
+                while not self.closed and ((self._pending and self._pending()) or readable_now(self._channel.read_fd)):
+                    self._read()
+        finally:
+            with self._lock:
+                if self._leader is token:
+                    self._leader = None
+            self._pass_on()
+
+    def stale(self) -> bool:
+        """See `interface.Stream.stale`. False while somebody reads: then it was asked for."""
+        token = object()
+        try:
+            with self._lock:
+                if self.closed:
+                    return True
+                if self._leader is None:
+                    self._leader = token
+            return self._leader is token and self._channel.stale()
+        finally:
+            with self._lock:
+                if self._leader is token:
+                    self._leader = None
+            if self._followers or self.closed:
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Wake whoever is next in a role that is vacant now, and finish what was left to the last one."""
+        with self._lock:
+            heirs = []
+            if self._leader is None and self._followers:
+                heirs.append(self._followers[0])
+            if self._writer is None and self._writers:
+                heirs.append(self._writers[0])
+            finish = self._finish and self._writer is None and not self._finished
+            self._finished = self._finished or finish
+        for heir in heirs:
+            heir.wake()
+        if finish:
+            self._finish_channel()
+        if self.closed:
+            self._settle()
+
+    # -- writing
+
+    async def write(self, data: bytes, deadline: float, /) -> None:
+        """See `interface.Stream.write`.
+
+        A message that was begun when its deadline passed is finished before the next one, so that the
+        peer never sees half of one.
+        """
+        state = NOT_BEGUN
+        try:
+            # Under the lock, since a send that does not wait is as short as taking a role.
+            with self._lock:
+                if self._writer is None and self._owed is None and not self.closed and not self._finish:
+                    state = self._begin(data)
+            if state is not ENDED:
+                self._queue(data, state is BEGUN, deadline)
+        except Exception:
+            raise
+        except BaseException:
+            self.close()  # interrupted between sending and counting: the rest is unknown
+            raise
+
+    def _begin(self, data: bytes) -> object:
+        """Send what goes at once, and owe the rest if the message is begun by that."""
+        try:
+            count = self._send(data if len(data) <= WRITE_CHUNK else memoryview(data)[:WRITE_CHUNK])
+        except BlockingIOError:
+            if not self._channel.commits:
+                return NOT_BEGUN
+            count = 0
+        if count == len(data):
+            return ENDED
+        self._owed = memoryview(data)[count:]
+        return BEGUN
+
+    def _queue(self, data: bytes, begun: bool, deadline: float) -> None:
+        """Wait for the writer's role, and write what is owed and, unless it is begun, the data."""
+        waker = self._wakers.take()
+        try:
+            with self._lock:
+                if self._writer is None and not self._writers:
+                    self._writer = waker
+                else:
+                    self._writers.append(waker)
+            try:
+                while self._writer is not waker:
+                    self._await_turn(waker, deadline)
+                if self._owed is not None:
+                    self._drain(self._owed, waker, deadline, begun=True)
+            except Expired:
+                if begun:
+                    raise
+                raise Unsent from None
+            if not begun:
+                self._drain(memoryview(data), waker, deadline, begun=False)
+        finally:
+            with self._lock:
+                if self._leader is waker:
+                    self._leader = None
+                if self._writer is waker:
+                    self._writer = None
+                elif waker in self._writers:
+                    self._writers.remove(waker)
+            self._pass_on()
+            self._wakers.give(waker)
+
+    def _await_turn(self, waker: Waker, deadline: float) -> None:
+        with self._lock:
+            if self._writer is None and self._writers[0] is waker:
+                self._writers.popleft()
+                self._writer = waker
+                return
+        if self.closed:
+            raise ConnectionResetError("the stream is closed")
+        waker.doze(deadline, LOOK_AGAIN)
+
+    def _drain(self, view: memoryview, waker: Waker, deadline: float, *, begun: bool) -> None:
+        """Write all of `view`, reading meanwhile if nobody else does. `begun`: the peer has seen some."""
+        poll = new_poll()
+        poll.register(waker.fd, POLLIN)
+        while True:
+            waker.pending = False
+            if self.closed or self._finish:
+                raise ConnectionResetError("the stream is closed")
+            if waker.scope.over:
+                raise Closing
+            try:
+                count = self._send(view[:WRITE_CHUNK])
+            except BlockingIOError:
+                count = 0
+                begun = begun or self._channel.commits
+            if count:
+                view = view[count:]
+                begun = True
+            if begun:
+                self._owed = view or None
+            if not view:
+                return
+            if not count:
+                if not begun and monotonic() >= deadline:
+                    raise Unsent
+                self._await_room(poll, waker, deadline)
+
+    def _await_room(self, poll: Any, waker: Waker, deadline: float) -> None:
+        """Sleep until there is room to write; read what comes meanwhile, so that the peer can go on."""
+        seconds = min(deadline - monotonic(), LONGEST)
+        if seconds <= 0:
+            raise Expired
+        with self._lock:
+            if self._leader is None and not self.closed:
+                self._leader = waker
+        channel = self._channel
+        leading = self._leader is waker
+        if not leading:
+            seconds = min(seconds, VACANT_LEAD)
+        elif self._pending is not None and self._pending():
+            self._read()
+            return
+        if leading:
+            poll.register(channel.read_fd, POLLIN)
+        both = POLLOUT | POLLIN if leading and channel.read_fd == channel.write_fd else POLLOUT
+        poll.register(channel.write_fd, both)
+        waker.asleep = True
+        ready = () if waker.pending else poll.poll(seconds * 1000)
+        waker.asleep = False
+        for fd, events in ready:
+            if fd == waker.fd:
+                waker.clear()
+            elif leading and fd == channel.read_fd and events & ~POLLOUT:
+                self._read()
+
+    # -- TLS
+
+    async def start_tls(self, context: ssl.SSLContext, hostname: str, deadline: float, /) -> None:
+        """See `interface.Stream.start_tls`. Nobody else may wait or write meanwhile."""
+        try:
+            self.shake_hands(context, hostname, deadline)
+        except BaseException:
+            self.close()
+            raise
+
+    def shake_hands(self, context: ssl.SSLContext, hostname: str | None, deadline: float) -> None:
+        """Turn the socket into a TLS one; on failure the stream is of no more use."""
+        channel = self._channel
+        if not isinstance(channel, SocketChannel):
+            raise OSError("TLS needs a socket")
+        waker = self._wakers.take()
+        try:
+            with self._lock:
+                if not self.closed:
+                    self._leader = self._writer = waker
+            if self.closed:
+                raise ConnectionResetError("the stream is closed")
+            sock = context.wrap_socket(channel.sock, server_hostname=hostname, do_handshake_on_connect=False)
+            self._use(TlsChannel(sock))
+            while events := _handshake_step(sock):
+                self._await_event(waker, events, deadline)
+        finally:
+            with self._lock:
+                if self._leader is waker:
+                    self._leader = None
+                if self._writer is waker:
+                    self._writer = None
+            self._pass_on()
+            self._wakers.give(waker)
+
+    def _await_event(self, waker: Waker, events: int, deadline: float) -> None:
+        waker.pending = False
+        if self.closed:
+            raise ConnectionResetError("the stream was closed")
+        if waker.scope.over:
+            raise Closing
+        seconds = min(deadline - monotonic(), LONGEST)
+        if seconds <= 0:
+            raise Expired
+        poll = new_poll()
+        poll.register(waker.fd, POLLIN)
+        poll.register(self._channel.read_fd, events)
+        waker.asleep = True
+        ready = () if waker.pending or self.closed else poll.poll(seconds * 1000)
+        waker.asleep = False
+        if any(fd == waker.fd for fd, _ in ready):
+            waker.clear()
+
+    # -- the end
+
+    def finish_writing(self) -> None:
+        """See `interface.Stream.finish_writing`. A write that is under way fails, or ends first."""
+        with self._lock:
+            if self.closed or self._finish:
+                return
+            self._finish = True
+            writer = self._writer
+            self._finished = writer is None
+        if writer is None:
+            self._finish_channel()
+        else:
+            writer.wake()
+
+    def _finish_channel(self) -> None:
+        with contextlib.suppress(OSError):
+            self._channel.finish_writing()
+
+    def close(self) -> None:
+        """See `interface.Stream.close`."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            sleepers = [self._waker, *self._writers]
+            if self._writer is not None:
+                sleepers.append(self._writer)
+        self._channel.shutdown()
+        for sleeper in sleepers:
+            sleeper.wake()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Once closed: tell the receiver, and close the descriptors if nobody uses them."""
+        with self._lock:
+            if self._leader is not None or (self._told and (self._disposed or self._writer is not None)):
+                return  # whoever holds a role comes here when it leaves
+            self._leader = SETTLING
+        try:
+            self._tell()
+        finally:
+            with self._lock:
+                self._leader = None
+                followers = list(self._followers)
+                dispose = self._writer is None and not self._disposed
+                self._disposed = self._disposed or dispose
+            for follower in followers:
+                follower.wake()
+            if dispose:
+                self._finalizer()
+
+    def discard(self) -> None:
+        """Close without a word to the receiver: the stream was never handed out."""
+        self._told = True
+        self.close()
+
+    def abandon(self) -> None:
+        """See `interface.Stream.abandon`."""
+        self.closed = self._told = self._disposed = True
+        self._finalizer.detach()
+        self._channel.abandon()
+
+
+def _handshake_step(sock: ssl.SSLSocket) -> int:
+    """Go on with the handshake; return what to wait for, or 0 when it is done."""
+    import ssl
+
+    try:
+        sock.do_handshake()
+    except ssl.SSLWantReadError:
+        return POLLIN
+    except ssl.SSLWantWriteError:
+        return POLLOUT
+    return 0

@@ -1,0 +1,202 @@
+"""What the drivers promise, as types. Never imported at run time (typing costs 3 ms of start-up)."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
+
+
+class Receiver(Protocol):
+    """Whom a stream hands its bytes to. These methods never raise, wait or run user code."""
+
+    def get_buffer(self, sizehint: int, /) -> memoryview:
+        """Return the writable memory that the next read goes into."""
+
+    def buffer_updated(self, nbytes: int, /) -> None:
+        """Take note that `nbytes` were read into the buffer."""
+
+    def connection_lost(self, error: Exception | None, /) -> None:
+        """Take note, exactly once, that no more bytes will come. None: a clean end of stream."""
+
+
+class Slot(Protocol):
+    """One value handed from a reader to one waiter, with mail before it.
+
+    `set`, `fail` and `post` may be called from any thread (blocking) or from the loop's thread
+    (asyncio), before, while or after somebody waits. The first of `set` and `fail` wins; whatever
+    comes later is dropped.
+    """
+
+    done: bool
+    mail: bool
+    """True while posted items wait in `take_mail()`."""
+
+    def set(self, value: Any, /) -> None: ...
+    def fail(self, error: BaseException, /) -> None: ...
+    def post(self, item: Any, /) -> None: ...
+    def take_mail(self) -> list[Any]: ...
+    def result(self) -> Any:
+        """Return the value or raise the error; only once `done`."""
+
+
+class Stream(Protocol):
+    """A byte stream: a socket, TLS over one, or the two pipes of a child."""
+
+    closed: bool
+
+    async def write(self, data: bytes, deadline: float, /) -> None:
+        """Hand `data` to the peer, in order, never interleaved with another write.
+
+        asyncio never waits here (the transport buffers). blocking: bytes that the peer sends meanwhile are
+        read and handed to the receiver, so that two full buffers cannot block each other.
+
+        Raises:
+            Expired: the deadline passed while the peer took nothing. `Unsent` (an Expired): and no byte of `data` was,
+                or will be, handed over.
+            OSError: the peer is gone (an early answer may still be readable: go on to `wait`).
+        """
+
+    async def wait(self, slot: Slot, deadline: float, /) -> None:
+        """Wait until `slot.done or slot.mail`. Raises Expired at the deadline.
+
+        Several may wait on one stream at once, each on its own slot; blocking: one of them reads for all.
+        """
+
+    def stale(self) -> bool:
+        """Zero-timeout poll: is there something to read (end of stream counts) that nobody asked for?
+
+        TLS tickets aside: on a TLS stream bytes that decrypt to nothing do not count.
+        """
+
+    def poll(self) -> None:
+        """blocking: read what is there without waiting and hand it to the receiver. asyncio: nothing to do."""
+
+    async def start_tls(self, context: ssl.SSLContext, hostname: str, deadline: float, /) -> None:
+        """Turn the stream into a TLS one (after CONNECT). Same receiver."""
+
+    def finish_writing(self) -> None:
+        """Half-close: the peer sees end of stream (child: its stdin)."""
+
+    def close(self) -> None:
+        """Close at once, from any thread, waking whoever waits. Idempotent; the receiver's `connection_lost` is called."""
+
+    def abandon(self) -> None:
+        """After fork: drop the descriptor without a word on the wire and without touching inherited locks."""
+
+
+class Process(Protocol):
+    """A child process whose stdin and stdout are `stream`."""
+
+    stream: Stream
+    pid: int
+
+    def exit_code(self) -> int | None:
+        """The exit status if the child has ended (reaps it), else None."""
+
+    async def wait_exit(self, deadline: float, /) -> int | None:
+        """Wait for the child to end and reap it; None when the deadline passed first."""
+
+    def terminate(self) -> None:
+        """Ask the child's process group to end (SIGTERM; TerminateProcess on Windows)."""
+
+    def kill(self) -> None:
+        """End the child's whole process group now."""
+
+    def stderr_tail(self) -> bytes:
+        """The last 8 KiB of stderr, as far as it was not inherited."""
+
+    def abandon(self) -> None:
+        """After fork: forget the child, it is the parent's."""
+
+
+class Handle(Protocol):
+    """A piece of background work."""
+
+    def cancel(self) -> None: ...
+
+
+class IO(Protocol):
+    """Everything that may wait, and everything that differs between tasks and threads."""
+
+    blocking: bool
+
+    def now(self) -> float:
+        """Monotonic seconds; deadlines are on this clock. `math.inf` is a valid deadline."""
+
+    def check(self) -> None:
+        """Cheap (well under 1 us). Raise ConfigError when used from another event loop or, for asyncio, after fork.
+
+        blocking: True/False is not returned; see `forked()`.
+        """
+
+    def forked(self) -> bool:
+        """Is this process a fork of the one that made this object?"""
+
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        *,
+        path: str | None = None,
+        tls: ssl.SSLContext | None,
+        server_hostname: str | None,
+        deadline: float,
+        receiver: Receiver,
+    ) -> Stream:
+        """Open a TCP stream (or a Unix one at `path`); TCP_NODELAY on, next address on failure.
+
+        Raises:
+            Expired: at the deadline.
+            OSError: refused, unreachable, name not found (socket.gaierror), TLS trouble (ssl.SSLError):
+                the last address's error. No byte of a request was sent.
+        """
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | None,
+        stderr: str | Callable[[bytes], object],
+        receiver: Receiver,
+    ) -> Process:
+        """Start a child in its own process group/session. `stderr`: "inherit", "discard" or called with each line.
+
+        Raises:
+            OSError: the command cannot be started.
+        """
+
+    async def sleep(self, seconds: float, /) -> None: ...
+
+    async def call(self, handler: Callable[..., Any], /, *args: Any) -> Any:
+        """Run the user's function. asyncio: awaits what it returns if that is awaitable. Exceptions come out."""
+
+    async def gather(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
+        """Run user code: concurrently on asyncio, in turn when blocking. First error wins, the others are cancelled/closed."""
+
+    async def fan_out(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
+        """Run I/O only, concurrently: tasks, or threads."""
+
+    async def once(self, key: object, body: Callable[[float], Awaitable[Any]], deadline: float, /) -> Any:
+        """Single flight: of all who enter with the same key at once, one runs `body(deadline)`.
+
+        The others get its verdict: its value, or its error if that is a verdict about the server (any FerruleError that is no
+        RequestTimeout and any other Exception but Expired). A leader that expires, or is cancelled, or is interrupted hands over: a
+        follower runs `body` with its own deadline. Each waiter's own deadline raises Expired for it alone.
+        Entering again from inside the body of the same key raises RuntimeError.
+        """
+
+    def background(self, coroutine: Coroutine[Any, Any, Any], /) -> Handle:
+        """Run in a task, or a daemon thread, with an empty context. Errors are logged by type only. Holds no strong reference to the IO's owner beyond the coroutine's own."""
+
+    def slot(self) -> Slot: ...
+
+    async def wait(self, slot: Slot, deadline: float, /) -> None:
+        """Like `Stream.wait` for a slot that no stream feeds (a pool's queue)."""
+
+    def mutex(self) -> Any:
+        """A `with` for state that calls share: a no-op on asyncio, one lock per IO when blocking (not re-entrant). No await, I/O or user code inside."""
+
+    async def close(self, deadline: float, /) -> None:
+        """Wait (bounded) for background work, cancel what is left, wake waiters with Closing. Idempotent."""
