@@ -1,0 +1,471 @@
+"""What can go wrong, as one tree.
+
+    FerruleError                 .request_sent: may the server have acted on it?
+    ├── LimitExceeded            .limit: which of Limits
+    ├── TransportError
+    │   ├── ConnectError         never sent
+    │   ├── ConnectionClosed     ended before the answer
+    │   ├── RequestTimeout       also a builtin TimeoutError; never retried
+    │   ├── HTTPStatusError      .status, .retry_after, .content_type
+    │   ├── SessionExpired
+    │   └── ServerExited         stdio; .exit_code, .retry_after, .stderr_tail
+    ├── ProtocolError            the peer broke the protocol
+    │   ├── InvalidMessage       bytes that are no JSON-RPC message
+    │   ├── InvalidResult        .method, .problem: a result of the wrong shape
+    │   └── UnknownResultType    .result_type
+    ├── RPCError                 .code .message .data .http_status .method .server, from the server
+    │   ├── MethodNotFound
+    │   ├── InvalidParams
+    │   ├── HeaderMismatch
+    │   ├── MissingClientCapability    .required
+    │   ├── UnsupportedProtocolVersion .supported, .requested
+    │   ├── URLElicitationRequired     .elicitations
+    │   └── ToolError            .result, .name: only when the caller asks call_tool to raise
+    ├── CapabilityError          the server did not declare it; nothing was sent
+    ├── NegotiationError         .offered, .supported: no revision in common
+    ├── InputRequired            .requests, .state: rounds exhausted or no handler
+    ├── AuthError                .status, .error, .description
+    └── ConfigError              the caller's settings contradict each other or the protocol
+
+What the server said is in `.message`, `.description` and `.data`, never in `str()` or `repr()`.
+Every error can be pickled and copied with all its attributes; `__cause__` is left to `raise`.
+
+This module knows names and attributes. It does not know when an error is raised or retried.
+"""
+
+from __future__ import annotations
+
+from ._text import escape_peer_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+
+class FerruleError(Exception):
+    """The root of everything ferrule raises on purpose.
+
+    Attributes:
+        request_sent: May the server have acted on the request? False only if no byte of it was
+            handed to the kernel, in this attempt or an earlier one.
+    """
+
+    def __init__(self, message: str, *, request_sent: bool = False) -> None:
+        super().__init__(message)
+        self.request_sent = request_sent
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, dict(self.__dict__))
+
+
+def _restore(cls: type[FerruleError], args: tuple[Any, ...], attributes: dict[str, Any]) -> FerruleError:
+    """Rebuild an error without its constructor, whose keywords differ from class to class."""
+    error = cls.__new__(cls, *args)
+    error.args = args  # a TimeoutError leaves them to its constructor
+    error.__dict__.update(attributes)
+    return error
+
+
+class LimitExceeded(FerruleError):
+    """A bound of `Limits` was reached.
+
+    Attributes:
+        limit: The name of the field of `Limits`.
+    """
+
+    def __init__(self, message: str, *, limit: str, request_sent: bool = False) -> None:
+        super().__init__(message, request_sent=request_sent)
+        self.limit = limit
+
+
+# --- the way to the server -----------------------------------------------------------------------
+
+
+class TransportError(FerruleError):
+    """The message or its answer did not get through."""
+
+    def __init__(self, message: str, *, request_sent: bool) -> None:
+        super().__init__(message, request_sent=request_sent)
+
+
+class ConnectError(TransportError):
+    """No connection could be made (address, TLS, proxy, command not found): nothing was sent."""
+
+    def __init__(self, message: str, *, request_sent: bool = False) -> None:
+        super().__init__(message, request_sent=request_sent)
+
+
+class ConnectionClosed(TransportError):
+    """The connection ended before the answer was complete, or the client was closed meanwhile."""
+
+
+class RequestTimeout(TransportError, TimeoutError):
+    """The deadline of the call passed. Never retried. Also caught by `except TimeoutError`."""
+
+
+class HTTPStatusError(TransportError):
+    """An HTTP status without a JSON-RPC answer.
+
+    Attributes:
+        status: The HTTP status code.
+        retry_after: Seconds the server asked to wait, if it did.
+        content_type: The media type of the body that is not shown, escaped and capped.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        retry_after: float | None = None,
+        content_type: str | None = None,
+        request_sent: bool = True,
+    ) -> None:
+        super().__init__(message, request_sent=request_sent)
+        self.status = status
+        self.retry_after = retry_after
+        self.content_type = None if content_type is None else escape_peer_text(content_type)
+
+
+class SessionExpired(TransportError):
+    """The server no longer knows the session. The next call starts a new one."""
+
+    def __init__(self, message: str, *, request_sent: bool = True) -> None:
+        super().__init__(message, request_sent=request_sent)
+
+
+class ServerExited(TransportError):
+    """The server's process ended.
+
+    Attributes:
+        exit_code: Its exit code, negative for a signal, None when unknown.
+        retry_after: Seconds until it will be started again, if restarts are being held back.
+        stderr_tail: The last bytes it wrote to stderr. Not part of the error's text.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: int | None = None,
+        retry_after: float | None = None,
+        stderr_tail: bytes = b"",
+        request_sent: bool,
+    ) -> None:
+        super().__init__(message, request_sent=request_sent)
+        self.exit_code = exit_code
+        self.retry_after = retry_after
+        self.stderr_tail = stderr_tail
+
+
+# --- what the peer sent --------------------------------------------------------------------------
+
+
+class ProtocolError(FerruleError):
+    """The peer broke the protocol. The text names positions and sizes, never what was received."""
+
+    def __init__(self, message: str, *, request_sent: bool = True) -> None:
+        super().__init__(message, request_sent=request_sent)
+
+
+class InvalidMessage(ProtocolError):
+    """Bytes that are no JSON, or JSON that is no JSON-RPC message."""
+
+
+class InvalidResult(ProtocolError):
+    """A result of the wrong shape.
+
+    Attributes:
+        method: The method that was called.
+        problem: Where and what, such as `tools[3].name: expected string`.
+    """
+
+    def __init__(self, method: str, problem: str, *, request_sent: bool = True) -> None:
+        super().__init__(f"{method}: {problem}", request_sent=request_sent)
+        self.method = method
+        self.problem = problem
+
+
+class UnknownResultType(ProtocolError):
+    """A `resultType` that neither the protocol nor an extension in use defines.
+
+    Attributes:
+        result_type: What the server called it, escaped and capped.
+    """
+
+    def __init__(self, message: str, *, result_type: str = "", request_sent: bool = True) -> None:
+        super().__init__(message, request_sent=request_sent)
+        self.result_type = escape_peer_text(result_type)
+
+
+class RPCError(FerruleError):
+    """The server answered with a JSON-RPC error.
+
+    `str()` is method, code and server label. What the server said is in `.message`.
+
+    Attributes:
+        code: The JSON-RPC error code.
+        message: The server's words, control characters escaped, at most 1 KiB.
+        data: The `data` member, as received.
+        http_status: The HTTP status it came with, if it came over HTTP.
+        method: The method that was called.
+        server: The label of the server that answered.
+    """
+
+    def __init__(
+        self,
+        *,
+        code: int,
+        message: str,
+        data: Any = None,
+        http_status: int | None = None,
+        method: str | None = None,
+        server: str | None = None,
+        request_sent: bool = True,
+    ) -> None:
+        super().__init__(_headline(f"error {code}", method, server), request_sent=request_sent)
+        self.code = code
+        self.message = escape_peer_text(message)
+        self.data = data
+        self.http_status = http_status
+        self.method = method
+        self.server = server
+
+    @property
+    def is_resource_not_found(self) -> bool:
+        """Whether this says that a resource does not exist.
+
+        That is -32002 before revision 2026-07-28, and -32602 as the answer to `resources/read`
+        since (which older servers also send for other faults of the parameters).
+        """
+        return self.code == -32002 or (self.code == -32602 and self.method == "resources/read")
+
+
+def _headline(what: str, method: str | None, server: str | None) -> str:
+    text = f"{method}: {what}" if method else what
+    return f"{text} from {server}" if server else text
+
+
+class MethodNotFound(RPCError):
+    """-32601: the server does not know the method, or did not advertise its capability."""
+
+
+class InvalidParams(RPCError):
+    """-32602: unknown tool, prompt or resource, a bad argument, a bad cursor."""
+
+
+class HeaderMismatch(RPCError):
+    """-32020: the `Mcp-*` headers do not match the body. The request was not executed."""
+
+
+class MissingClientCapability(RPCError):
+    """-32021: the request needs a client capability that was not declared."""
+
+    @property
+    def required(self) -> Mapping[str, Any]:
+        """The capabilities that the server asks for, as it wrote them."""
+        required = _member(self.data, "requiredCapabilities")
+        return required if isinstance(required, dict) else {}
+
+
+class UnsupportedProtocolVersion(RPCError):
+    """-32022: the server does not speak the revision of the request. It was not executed."""
+
+    @property
+    def supported(self) -> tuple[str, ...]:
+        """The revisions that the server does speak."""
+        return _strings(_member(self.data, "supported")) or ()
+
+    @property
+    def requested(self) -> str:
+        """The revision that was refused."""
+        requested = _member(self.data, "requested")
+        return requested if isinstance(requested, str) else ""
+
+
+class URLElicitationRequired(RPCError):
+    """-32042 (2025-11-25): the user must visit one or more URLs before the call can succeed."""
+
+    @property
+    def elicitations(self) -> tuple[Mapping[str, Any], ...]:
+        """The parameters of each elicitation (`url`, `message`, `elicitationId`), as received."""
+        elicitations = _member(self.data, "elicitations")
+        return tuple(elicitations) if isinstance(elicitations, list) else ()
+
+
+class ToolError(RPCError):
+    """A tool reported failure (`is_error`) and the caller had asked for an exception.
+
+    Attributes:
+        code: 0, since there was no JSON-RPC error.
+        message: The text of the result, control characters escaped, at most 1 KiB.
+        result: The whole `CallToolResult`.
+        name: The tool.
+    """
+
+    def __init__(self, result: Any, *, name: str, server: str | None = None, request_sent: bool = True) -> None:
+        super().__init__(
+            code=0,
+            message=result.text,
+            method="tools/call",
+            server=server,
+            request_sent=request_sent,
+        )
+        self.args = (_headline("the tool reported an error", "tools/call", server),)
+        self.result = result
+        self.name = name
+
+
+def _member(data: Any, name: str) -> Any:
+    return data.get(name) if isinstance(data, dict) else None
+
+
+def _strings(value: Any) -> tuple[str, ...] | None:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    return None
+
+
+def _is_unsupported_version(data: Any) -> bool:
+    supported = _strings(_member(data, "supported"))
+    return supported is not None and isinstance(_member(data, "requested"), str)
+
+
+def _is_url_elicitation(data: Any) -> bool:
+    elicitations = _member(data, "elicitations")
+    return isinstance(elicitations, list) and all(
+        _member(item, "mode") == "url"
+        and _strings([_member(item, name) for name in ("url", "message", "elicitationId")])
+        for item in elicitations
+    )
+
+
+# code → the class, and whether `data` has the shape that the specification gives it
+_BY_CODE: dict[int, tuple[type[RPCError], Callable[[Any], bool]]] = {
+    -32601: (MethodNotFound, lambda data: True),
+    -32602: (InvalidParams, lambda data: True),
+    -32020: (HeaderMismatch, lambda data: True),
+    -32021: (
+        MissingClientCapability,
+        lambda data: isinstance(_member(data, "requiredCapabilities"), dict),
+    ),
+    -32022: (UnsupportedProtocolVersion, _is_unsupported_version),
+    -32042: (URLElicitationRequired, _is_url_elicitation),
+}
+
+
+def rpc_error(
+    *,
+    code: int,
+    message: str,
+    data: Any = None,
+    http_status: int | None = None,
+    method: str | None = None,
+    server: str | None = None,
+    request_sent: bool = True,
+) -> RPCError:
+    """Choose the class for a JSON-RPC error.
+
+    A subclass with attributes is chosen only when `data` has the shape the specification gives it;
+    otherwise the code stands alone in a plain `RPCError`.
+    """
+    cls, well_formed = _BY_CODE.get(code, (RPCError, bool))
+    return (cls if well_formed(data) else RPCError)(
+        code=code,
+        message=message,
+        data=data,
+        http_status=http_status,
+        method=method,
+        server=server,
+        request_sent=request_sent,
+    )
+
+
+# --- decisions of the client ---------------------------------------------------------------------
+
+
+class CapabilityError(FerruleError):
+    """The server did not declare the capability that the method needs. Nothing was sent."""
+
+
+class NegotiationError(FerruleError):
+    """Client and server have no protocol revision in common.
+
+    Attributes:
+        offered: The revisions the client would have spoken.
+        supported: The revisions the server named, escaped and capped.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        offered: Iterable[str],
+        supported: Iterable[str],
+        request_sent: bool = False,
+    ) -> None:
+        super().__init__(message, request_sent=request_sent)
+        self.offered = tuple(offered)
+        self.supported = tuple(escape_peer_text(version, 64) for version in supported)
+
+
+class InputRequired(FerruleError):
+    """The server wants input that no handler gave, or more rounds than `Limits` allows.
+
+    Answer the requests by hand and pass the answers with the state to `resume=` to go on.
+
+    Attributes:
+        requests: What the server asks, by its keys, as received.
+        state: The server's `requestState`, to be sent back unaltered; None if there was none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        requests: Mapping[str, Any],
+        state: str | None,
+        request_sent: bool = True,
+    ) -> None:
+        super().__init__(message, request_sent=request_sent)
+        self.requests = requests
+        self.state = state
+
+
+class AuthError(FerruleError):
+    """Authorization was refused or could not be had.
+
+    `str()` is what the client was doing, the status, and the server label. What the authorization
+    server said is in `.error` and `.description`.
+
+    Attributes:
+        status: The HTTP status, if there was an answer.
+        error: The OAuth error code, escaped and capped.
+        description: The peer's words, control characters escaped, at most 1 KiB.
+        method: The method that was called.
+        server: The label of the server that answered.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        error: str | None = None,
+        description: str | None = None,
+        method: str | None = None,
+        server: str | None = None,
+        request_sent: bool = False,
+    ) -> None:
+        what = message if status is None else f"{message} (HTTP {status})"
+        super().__init__(_headline(what, method, server), request_sent=request_sent)
+        self.status = status
+        self.error = None if error is None else escape_peer_text(error, 64)
+        self.description = None if description is None else escape_peer_text(description)
+        self.method = method
+        self.server = server
+
+
+class ConfigError(FerruleError):
+    """What the caller set contradicts itself or the protocol. Nothing was sent."""

@@ -1,0 +1,159 @@
+"""Every bound of ferrule, with its default, unit and reason, in one value.
+
+Knows numbers; what happens when a bound is reached is said where it is enforced.
+"""
+
+from __future__ import annotations
+
+from ._value import Frozen
+from .errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_KIB = 1024
+_MIB = 1024 * _KIB
+_LARGEST = 2**53  # exact as an int, as a float and in every other language
+
+# Here zero is a choice and not a mistake: no redirect, no waiting, nothing kept.
+_MAY_BE_ZERO = frozenset(
+    {
+        "idle_timeout",
+        "drain_timeout",
+        "max_redirects",
+        "max_cookies",
+        "max_retry_after",
+        "stderr_tail_bytes",
+        "exit_grace",
+        "restart_window",
+        "restart_backoff",
+    }
+)
+
+# What `help(Limits)` shows for each field, in the order of the constructor.
+_DOCS = {
+    "max_message_bytes": """Default 64 MiB. Bytes of one message, before and after
+        decompression: a JSON body, an SSE event, a line on stdio. Above what real tools
+        return (large images included) and still harmless to hold twice.""",
+    "max_head_bytes": """Default 64 KiB. Bytes of the head of an HTTP response. Common servers
+        and proxies send at most 8 to 32 KiB.""",
+    "max_connections": """Default 100. Connections per origin that calls may hold at once; more
+        calls wait in turn. Browsers allow 6, httpx 100; a server's own limit is often 100
+        streams. Replies, cancellations and listening streams do not count.""",
+    "idle_timeout": """Default 4.0 seconds. An unused connection is closed after this long,
+        just before the 5 s after which uvicorn and Node close theirs.""",
+    "drain_timeout": """Default 0.25 seconds. How long a connection may take to end its HTTP
+        message after the caller has its answer; then it is closed instead of reused.""",
+    "max_redirects": """Default 3. Redirects within one origin that one request follows:
+        `/mcp` to `/mcp/` and http to https are two.""",
+    "max_cookies": """Default 64. Cookies kept per origin for sticky load balancers. Browsers
+        keep at least 50.""",
+    "max_cookie_bytes": """Default 4096 bytes. Name and value of one cookie, as in browsers.""",
+    "max_pages": """Default 1000. Pages that one listing gathers, so that a server that always
+        gives another cursor cannot keep a caller for ever.""",
+    "max_items": """Default 100,000. Items that one listing gathers, whatever its pages.""",
+    "close_timeout": """Default 5.0 seconds. How long closing a client may take, even when the
+        server does not answer DELETE or ignores the end of its input.""",
+    "cancel_timeout": """Default 1.0 seconds. How long a notification that nobody waits for
+        (cancelled, a reply to a lost request) may take in the background.""",
+    "probe_timeout": """Default 10.0 seconds. How long a stdio server may leave
+        `server/discover` unanswered before it is taken for one of the handshake era. `npx`
+        and `uvx` servers take seconds to start.""",
+    "max_handlers": """Default 32. Handlers of server requests that run at once; further
+        requests wait. What a pool of threads has by default.""",
+    "max_queue": """Default 1024. Notifications that wait for a slow handler; further ones are
+        counted and reported as lost.""",
+    "max_rounds": """Default 10. Turns of one multi round-trip request. A form and its
+        corrections take two or three.""",
+    "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for
+        `ServerExited`: about a hundred lines.""",
+    "exit_grace": """Default 2.0 seconds. How long a child may take to end after its input is
+        closed, and again after it was asked to terminate, before it is killed.""",
+    "restart_window": """Default 10.0 seconds. A child that exits this soon after its start
+        counts as failing; two in a row hold back the next start.""",
+    "restart_backoff": """Default 0.5 seconds. The first wait before a failing child is started
+        again; it doubles.""",
+    "max_restart_backoff": """Default 30.0 seconds. The longest such wait.""",
+    "max_retry_after": """Default 60.0 seconds. The most that a server's Retry-After is
+        honoured; the call's own deadline holds anyway.""",
+}
+
+
+class Limits(Frozen):
+    """Every bound, frozen. Change one with `limits.replace(max_pages=10)`.
+
+    Reaching a bound that concerns a call raises `LimitExceeded`, whose `.limit` is the field's
+    name. `help(Limits)` shows each field's default, unit and reason.
+    """
+
+    __slots__ = _DOCS
+
+    max_message_bytes: int
+    max_head_bytes: int
+    max_connections: int
+    idle_timeout: float
+    drain_timeout: float
+    max_redirects: int
+    max_cookies: int
+    max_cookie_bytes: int
+    max_pages: int
+    max_items: int
+    close_timeout: float
+    cancel_timeout: float
+    probe_timeout: float
+    max_handlers: int
+    max_queue: int
+    max_rounds: int
+    stderr_tail_bytes: int
+    exit_grace: float
+    restart_window: float
+    restart_backoff: float
+    max_restart_backoff: float
+    max_retry_after: float
+
+    def __init__(
+        self,
+        *,
+        max_message_bytes: int = 64 * _MIB,
+        max_head_bytes: int = 64 * _KIB,
+        max_connections: int = 100,
+        idle_timeout: float = 4.0,
+        drain_timeout: float = 0.25,
+        max_redirects: int = 3,
+        max_cookies: int = 64,
+        max_cookie_bytes: int = 4096,
+        max_pages: int = 1000,
+        max_items: int = 100_000,
+        close_timeout: float = 5.0,
+        cancel_timeout: float = 1.0,
+        probe_timeout: float = 10.0,
+        max_handlers: int = 32,
+        max_queue: int = 1024,
+        max_rounds: int = 10,
+        stderr_tail_bytes: int = 8192,
+        exit_grace: float = 2.0,
+        restart_window: float = 10.0,
+        restart_backoff: float = 0.5,
+        max_restart_backoff: float = 30.0,
+        max_retry_after: float = 60.0,
+    ) -> None:
+        given = locals()
+        for name in Limits.__slots__:
+            self._set(name, _checked(name, given[name]))
+
+
+_DEFAULTS: dict[str, Any] = Limits.__init__.__kwdefaults__ or {}
+
+
+def _checked(name: str, value: object) -> object:
+    """The value, if it can be a bound: a whole number where the default is one."""
+    whole = isinstance(_DEFAULTS[name], int)
+    expected = "a whole number" if whole else "a number"
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        raise ConfigError(f"limits.{name}: expected {expected}, not {type(value).__name__}")
+    zero = name in _MAY_BE_ZERO
+    if not (0 < value <= _LARGEST or (zero and value == 0)):
+        least = "zero or more" if zero else "positive"
+        raise ConfigError(f"limits.{name}: expected {expected}, {least} and finite")
+    return value

@@ -1,0 +1,107 @@
+"""What servers send, as immutable values. `Tool.from_wire(...)` reads JSON, `to_wire()` writes it.
+
+Each module is loaded when one of its names is first asked for.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._base import Value as Value
+    from .common import Annotations as Annotations
+    from .common import CacheableResult as CacheableResult
+    from .common import Icon as Icon
+    from .common import Implementation as Implementation
+    from .common import ListResult as ListResult
+    from .common import Result as Result
+    from .content import AudioContent as AudioContent
+    from .content import ContentBlock as ContentBlock
+    from .content import EmbeddedResource as EmbeddedResource
+    from .content import ImageContent as ImageContent
+    from .content import ResourceLink as ResourceLink
+    from .content import TextContent as TextContent
+    from .content import UnknownContent as UnknownContent
+    from .prompts import GetPromptResult as GetPromptResult
+    from .prompts import ListPromptsResult as ListPromptsResult
+    from .prompts import Prompt as Prompt
+    from .prompts import PromptArgument as PromptArgument
+    from .prompts import PromptMessage as PromptMessage
+    from .resources import BlobResourceContents as BlobResourceContents
+    from .resources import ListResourcesResult as ListResourcesResult
+    from .resources import ListResourceTemplatesResult as ListResourceTemplatesResult
+    from .resources import ReadResourceResult as ReadResourceResult
+    from .resources import Resource as Resource
+    from .resources import ResourceTemplate as ResourceTemplate
+    from .resources import TextResourceContents as TextResourceContents
+    from .server import DiscoverResult as DiscoverResult
+    from .server import InitializeResult as InitializeResult
+    from .server import ListCapability as ListCapability
+    from .server import ResourcesCapability as ResourcesCapability
+    from .server import ServerCapabilities as ServerCapabilities
+    from .tools import CallToolResult as CallToolResult
+    from .tools import ListToolsResult as ListToolsResult
+    from .tools import Tool as Tool
+    from .tools import ToolAnnotations as ToolAnnotations
+    from .tools import ToolExecution as ToolExecution
+    from .utilities import CompleteResult as CompleteResult
+    from .utilities import Completion as Completion
+    from .utilities import Progress as Progress
+
+_HOME = {
+    "Annotations": "common",
+    "AudioContent": "content",
+    "BlobResourceContents": "resources",
+    "CacheableResult": "common",
+    "CallToolResult": "tools",
+    "CompleteResult": "utilities",
+    "Completion": "utilities",
+    "ContentBlock": "content",
+    "DiscoverResult": "server",
+    "EmbeddedResource": "content",
+    "GetPromptResult": "prompts",
+    "Icon": "common",
+    "ImageContent": "content",
+    "Implementation": "common",
+    "InitializeResult": "server",
+    "ListCapability": "server",
+    "ListPromptsResult": "prompts",
+    "ListResourceTemplatesResult": "resources",
+    "ListResourcesResult": "resources",
+    "ListResult": "common",
+    "ListToolsResult": "tools",
+    "Progress": "utilities",
+    "Prompt": "prompts",
+    "PromptArgument": "prompts",
+    "PromptMessage": "prompts",
+    "ReadResourceResult": "resources",
+    "Resource": "resources",
+    "ResourceLink": "content",
+    "ResourceTemplate": "resources",
+    "ResourcesCapability": "server",
+    "Result": "common",
+    "ServerCapabilities": "server",
+    "TextContent": "content",
+    "TextResourceContents": "resources",
+    "Tool": "tools",
+    "ToolAnnotations": "tools",
+    "ToolExecution": "tools",
+    "UnknownContent": "content",
+    "Value": "_base",
+}
+
+__all__ = tuple(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # What `from .home import name` does; importlib would have to be loaded first.
+    value = globals()[name] = getattr(__import__(home, globals(), None, (name,), 1), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,143 @@
+"""Tools, and what calling one gives."""
+
+from __future__ import annotations
+
+from ..errors import InvalidResult
+from ._base import Value, fields, optional, required
+from .common import Icon, ListResult, Result
+from .content import TextContent, load_block
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from .content import ContentBlock
+
+
+class ToolAnnotations(Value):
+    """Hints about a tool. They are the server's words: trust them as far as the server.
+
+    Attributes:
+        title: A name for people.
+        read_only_hint: The tool changes nothing.
+        destructive_hint: It may destroy something; meaningful unless it is read-only.
+        idempotent_hint: Calling it again with the same arguments changes nothing further.
+        open_world_hint: It deals with the world outside, as a web search does.
+    """
+
+    __slots__ = fields(
+        title=optional(str),
+        read_only_hint=optional(bool, False),
+        destructive_hint=optional(bool, True),
+        idempotent_hint=optional(bool, False),
+        open_world_hint=optional(bool, True),
+    )
+    if TYPE_CHECKING:
+        title: str | None = None
+        read_only_hint: bool = False
+        destructive_hint: bool = True
+        idempotent_hint: bool = False
+        open_world_hint: bool = True
+
+
+class ToolExecution(Value):
+    """How a tool may be run.
+
+    Attributes:
+        task_support: Whether it can be called as a task: `forbidden`, `optional` or `required`.
+    """
+
+    __slots__ = fields(task_support=optional(str, "forbidden"))
+    if TYPE_CHECKING:
+        task_support: str = "forbidden"
+
+
+class Tool(Value):
+    """A tool that a server offers.
+
+    Attributes:
+        name: What to call it by; `title` is for people.
+        input_schema: The JSON Schema of its arguments, exactly as received.
+        output_schema: The JSON Schema of `structured_content`, exactly as received.
+    """
+
+    __slots__ = fields(
+        name=required(str),
+        input_schema=required(dict),
+        title=optional(str),
+        description=optional(str),
+        output_schema=optional(dict),
+        annotations=optional(ToolAnnotations),
+        execution=optional(ToolExecution),
+        icons=optional([Icon], ()),
+    )
+    if TYPE_CHECKING:
+        name: str
+        input_schema: dict[str, Any]
+        title: str | None = None
+        description: str | None = None
+        output_schema: dict[str, Any] | None = None
+        annotations: ToolAnnotations | None = None
+        execution: ToolExecution | None = None
+        icons: tuple[Icon, ...] = ()
+
+
+class ListToolsResult(ListResult):
+    """One page of the tools of a server."""
+
+    __slots__ = fields(tools=required([Tool]))
+    if TYPE_CHECKING:
+        tools: tuple[Tool, ...]
+
+    @property
+    def items(self) -> tuple[Tool, ...]:
+        """The tools of this page."""
+        return self.tools
+
+
+class CallToolResult(Result):
+    """What a tool gave.
+
+    Attributes:
+        content: The content blocks, in order.
+        structured_content: A JSON value that conforms to the tool's output schema. None when there
+            is none; `is_set("structured_content")` tells that from null.
+        is_error: The tool itself failed and `content` says why.
+    """
+
+    __slots__ = fields(
+        content=optional([(dict, load_block)], ()),
+        structured_content=optional(object),
+        is_error=optional(bool, False),
+    )
+    if TYPE_CHECKING:
+        content: tuple[ContentBlock, ...] = ()
+        structured_content: Any = None
+        is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by newlines."""
+        return "\n".join([block.text for block in self.content if isinstance(block, TextContent)])
+
+    @classmethod
+    def from_wire(cls, wire: Any, method: str | None = "tools/call", *, structured_object: bool = False) -> Self:
+        """Read what a server sent.
+
+        Args:
+            wire: The JSON object, as parsed. Parts of it become parts of the value.
+            method: The method it answers, for the error.
+            structured_object: Structured content has to be an object, as in the handshake era.
+
+        Raises:
+            InvalidResult: It has the wrong shape; the text names method and path.
+        """
+        value = super().from_wire(wire, method)
+        problem = None
+        if wire.get("content") is None and "structuredContent" not in wire:
+            problem = "content: expected array"
+        elif structured_object and not isinstance(wire.get("structuredContent"), dict | None):
+            problem = "structuredContent: expected object"
+        if problem is not None:
+            raise InvalidResult(method or cls.__name__, problem)
+        return value
