@@ -1,0 +1,83 @@
+"""One row for each method a client can call: what the rules of other modules need to know of it.
+
+Knows names and facts only; how a request is sent, retried or decoded is decided elsewhere by these facts.
+"""
+
+from __future__ import annotations
+
+
+class Method:
+    """What sets one method apart.
+
+    Attributes:
+        name: As on the wire.
+        capability: The server capability it needs, None for none.
+        idempotent: Calling it twice is the same as calling it once, so a lost answer may be asked for
+            again. Never true of `tools/call`, nor of a method we do not know.
+        name_param: The parameter that `Mcp-Name` mirrors (2026-07-28, Streamable HTTP, Standard Request Headers).
+        rounds: The server may answer `input_required` (2026-07-28, Multi Round-Trip Requests).
+        cancellable: Giving up on it is told to the server.
+    """
+
+    __slots__ = ("cancellable", "capability", "idempotent", "name", "name_param", "rounds")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        capability: str | None = None,
+        idempotent: bool = False,
+        name_param: str | None = None,
+        rounds: bool = False,
+        cancellable: bool = True,
+    ) -> None:
+        self.name = name
+        self.capability = capability
+        self.idempotent = idempotent
+        self.name_param = name_param
+        self.rounds = rounds
+        self.cancellable = cancellable
+
+    def __repr__(self) -> str:
+        return f"<Method {self.name}>"
+
+
+INITIALIZE = Method("initialize", idempotent=True, cancellable=False)
+DISCOVER = Method("server/discover", idempotent=True, cancellable=False)
+PING = Method("ping", idempotent=True)
+TOOLS_LIST = Method("tools/list", capability="tools", idempotent=True)
+TOOLS_CALL = Method("tools/call", capability="tools", name_param="name", rounds=True)
+RESOURCES_LIST = Method("resources/list", capability="resources", idempotent=True)
+RESOURCES_TEMPLATES_LIST = Method("resources/templates/list", capability="resources", idempotent=True)
+RESOURCES_READ = Method("resources/read", capability="resources", idempotent=True, name_param="uri", rounds=True)
+PROMPTS_LIST = Method("prompts/list", capability="prompts", idempotent=True)
+PROMPTS_GET = Method("prompts/get", capability="prompts", idempotent=True, name_param="name", rounds=True)
+COMPLETE = Method("completion/complete", capability="completions", idempotent=True)
+TASKS_GET = Method("tasks/get", idempotent=True, name_param="taskId")
+TASKS_UPDATE = Method("tasks/update", name_param="taskId")
+TASKS_CANCEL = Method("tasks/cancel", name_param="taskId")
+
+METHODS = {
+    method.name: method
+    for method in (
+        INITIALIZE,
+        DISCOVER,
+        PING,
+        TOOLS_LIST,
+        TOOLS_CALL,
+        RESOURCES_LIST,
+        RESOURCES_TEMPLATES_LIST,
+        RESOURCES_READ,
+        PROMPTS_LIST,
+        PROMPTS_GET,
+        COMPLETE,
+        TASKS_GET,
+        TASKS_UPDATE,
+        TASKS_CANCEL,
+    )
+}
+
+
+def lookup(name: str) -> Method:
+    """The method's row; for a name we do not know, one that promises nothing."""
+    return METHODS.get(name) or Method(name)

@@ -1,0 +1,64 @@
+"""The stateless era: revision 2026-07-28 and later, where each request carries all it needs.
+
+Specification: 2026-07-28, basic/versioning and basic/index. Knows what a result may say of itself and
+what the answers to `server/discover` mean, not how they are fetched.
+"""
+
+from __future__ import annotations
+
+from .._json import dumps
+from ..errors import InputRequired, InvalidResult, UnknownResultType
+from .envelope import RequestEnvelope
+from .era import Era
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .methods import Method
+
+_COMPLETE = (None, "complete")
+
+
+class StatelessEra(Era):
+    """A revision whose requests carry the envelope."""
+
+    __slots__ = ("envelope",)
+
+    name = "stateless"
+    handshake = False
+    mirrors = True
+    answers_requests = False
+    cancels_by_closing = True
+
+    def __init__(self, envelope: RequestEnvelope) -> None:
+        # Serialised once: the envelope is the same for every request of a connection.
+        super().__init__(envelope.protocol_version, meta=dumps(envelope.to_meta(), "the envelope"))
+        self.envelope = envelope
+
+    def check_result(self, method: Method, result: dict[str, Any]) -> None:
+        """Raise when the result is not the final one.
+
+        Raises:
+            InputRequired: The server asks for input before it goes on.
+            InvalidResult: It asks where the specification does not allow it to, or in a wrong shape.
+            UnknownResultType: A kind of result nobody here knows (basic/index, ResultType).
+        """
+        kind = result.get("resultType")
+        if kind in _COMPLETE:
+            return
+        if kind != "input_required":
+            raise UnknownResultType(f"{method.name}: the server answered with an unknown resultType")
+        if not method.rounds:
+            raise InvalidResult(method.name, "resultType: input_required is not allowed here")
+        requests = result.get("inputRequests", {})
+        state = result.get("requestState")
+        if not isinstance(requests, dict):
+            raise InvalidResult(method.name, "inputRequests: expected object")
+        if state is not None and not isinstance(state, str):
+            raise InvalidResult(method.name, "requestState: expected string")
+        raise InputRequired(
+            f"{method.name}: the server asks for input and no handler was given for it",
+            requests=requests,
+            state=state,
+        )

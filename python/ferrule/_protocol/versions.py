@@ -1,0 +1,36 @@
+"""The protocol revisions and what sets them apart.
+
+The only module, with the two era modules, that may compare revisions. It knows no messages.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+STATELESS = ("2026-07-28",)
+"""Revisions that carry everything in each request, newest first (the specification: "modern")."""
+
+HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+"""Revisions that begin with `initialize`, newest first (the specification: "legacy")."""
+
+KNOWN = STATELESS + HANDSHAKE
+
+_WITH_BATCHES = frozenset({"2025-03-26"})
+
+
+def has_batches(revision: str) -> bool:
+    """May a peer of this revision put several messages into one JSON array?"""
+    return revision in _WITH_BATCHES
+
+
+def newest_common(offered: Iterable[str], ours: tuple[str, ...]) -> str | None:
+    """The newest of our revisions that the peer offers too, or None.
+
+    Args:
+        offered: What the peer named, in any order, known to us or not.
+        ours: `STATELESS`, `HANDSHAKE` or `KNOWN`: newest first.
+    """
+    theirs = set(offered)
+    return next((revision for revision in ours if revision in theirs), None)

@@ -1,0 +1,89 @@
+"""What all views of one client share: the IO, the way to the server, the verdict about it, the ids.
+
+Knows how to make these anew after a fork; knows nothing of single requests.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from .. import _wire
+from .._protocol import envelope
+from .._protocol.stateless import StatelessEra
+from .verdict import Verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._io.interface import IO
+    from .._transports.call import Link
+    from .._transports.interface import Transport
+    from .session import Session
+    from .settings import Settings
+
+
+class Peer:
+    """A server, as one client knows it.
+
+    Attributes:
+        io: Does everything that waits.
+        transport: Carries messages; views derive their own from it.
+        settings: What the client was asked to be.
+        verdict: The server's era, once found out.
+        next_id: Gives each request its id, never the same twice (basic/index, Requests).
+        generation: Counts up when a fork made everything anew.
+        sessions: The sessions that have an id at the server, with their links: to be ended on close.
+        closed: No call is taken any more.
+        default_info: Who the client says it is where the protocol wants a name and none was given.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_eras",
+        "_make",
+        "closed",
+        "default_info",
+        "generation",
+        "io",
+        "next_id",
+        "sessions",
+        "settings",
+        "transport",
+        "verdict",
+    )
+
+    def __init__(self, settings: Settings, make: Callable[[], tuple[IO, Transport]]) -> None:
+        self._make = make
+        self._eras: dict[str, StatelessEra] = {}
+        self.settings = settings
+        self.io, self.transport = make()
+        self.default_info = {"name": "ferrule", "version": _wire.VERSION}
+        self.next_id: Callable[[], int] = itertools.count(1).__next__
+        self.verdict: Verdict | None = Verdict.imported(settings.prior) if settings.prior else None
+        self.sessions: dict[Link, Session] = {}
+        self.generation = 0
+        self.closed = False
+
+    def renew_after_fork(self) -> None:
+        """Leave all that belongs to the parent process alone and start afresh."""
+        old = self.transport
+        self.io, self.transport = self._make()
+        self.sessions = {}
+        self.generation += 1
+        old.abandon()
+
+    def stateless_era(self, revision: str) -> StatelessEra:
+        """The stateless era at `revision`, its envelope serialised once for all views."""
+        era = self._eras.get(revision)
+        if era is None:
+            settings = self.settings
+            era = self._eras[revision] = StatelessEra(
+                envelope.RequestEnvelope(revision, settings.capabilities, settings.client_info, settings.log_level)
+            )
+        return era
+
+    def prior(self) -> dict[str, Any] | None:
+        """The verdict as JSON data, None while there is none."""
+        return self.verdict.export() if self.verdict is not None else None

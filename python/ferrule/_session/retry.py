@@ -1,0 +1,93 @@
+"""When a request may be sent again, and after how long.
+
+| what happened | any method | idempotent methods also |
+| --- | --- | --- |
+| no connection (`ConnectError`), or closed before a byte was written | yes | |
+| connection lost, child exited, stream ended without an answer | | yes |
+| HTTP 5xx or 429 (`Retry-After` honoured, capped) | | yes |
+| an answer that cannot be understood (`InvalidMessage`) | | yes |
+| session lost (`SessionExpired`) | | yes, in a new session |
+| child not started again yet (`ServerExited.retry_after`): fails fast | never | |
+| timeout, oversized answer, other HTTP status, JSON-RPC error, invalid result | | never |
+
+The reason for the middle column: nothing was sent. A `tools/call` may have run once a byte of it left,
+so only its caller can say that running it twice is harmless (`idempotent=True`).
+"""
+
+from __future__ import annotations
+
+from .._value import Frozen
+from ..errors import (
+    ConfigError,
+    ConnectError,
+    ConnectionClosed,
+    HTTPStatusError,
+    InvalidMessage,
+    InvalidResult,
+    LimitExceeded,
+    ServerExited,
+    SessionExpired,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..errors import FerruleError
+
+
+class Retry(Frozen):
+    """How often and how patiently to try again.
+
+    Attributes:
+        attempts: How often a request is sent at most, the first time included. Default 3; 1 turns retries off.
+        backoff: Seconds before the second attempt, doubled for each further one. Default 0.5.
+        max_backoff: The longest such wait in seconds. Default 8.0.
+    """
+
+    __slots__ = ("attempts", "backoff", "max_backoff")
+
+    attempts: int
+    backoff: float
+    max_backoff: float
+
+    def __init__(self, attempts: int = 3, backoff: float = 0.5, max_backoff: float = 8.0) -> None:
+        if not isinstance(attempts, int) or attempts < 1:
+            raise ConfigError("Retry: attempts must be a whole number from 1")
+        if not 0 <= backoff <= max_backoff:
+            raise ConfigError("Retry: 0 <= backoff <= max_backoff (seconds) must hold")
+        self._set("attempts", attempts)
+        self._set("backoff", float(backoff))
+        self._set("max_backoff", float(max_backoff))
+
+    def delay(self, attempt: int, chance: float) -> float:
+        """Seconds to wait after the failed `attempt` (from 1).
+
+        Args:
+            attempt: Which attempt failed.
+            chance: A random number in [0, 1): spreads clients that failed together over half the wait.
+        """
+        longest = min(self.max_backoff, self.backoff * 2.0 ** min(attempt - 1, 60))
+        return longest * (0.5 + chance / 2)
+
+
+_LOST = (ConnectionClosed, ServerExited)
+_UNCLEAR = (ConnectionClosed, ServerExited, InvalidMessage, SessionExpired)
+
+
+def may_repeat(error: FerruleError, idempotent: bool) -> bool:
+    """May the request that failed like this be sent again? The table above, as code."""
+    if isinstance(error, ConnectError):
+        return True
+    if isinstance(error, ServerExited) and error.retry_after is not None:
+        return False
+    if isinstance(error, _LOST) and not error.request_sent:
+        return True
+    if not idempotent or isinstance(error, (InvalidResult, LimitExceeded)):
+        return False
+    if isinstance(error, HTTPStatusError):
+        return transient(error.status)
+    return isinstance(error, _UNCLEAR)
+
+
+def transient(status: int) -> bool:
+    """Does this HTTP status say "not now" rather than "no"?"""
+    return status == 429 or (status >= 500 and status != 501)

@@ -1,0 +1,141 @@
+"""What a client was asked to be: checked once, never changed.
+
+Knows the constructor's arguments and their defaults; nothing of how they are used.
+"""
+
+from __future__ import annotations
+
+from .._protocol import versions
+from .._protocol.headers import user_headers
+from ..errors import ConfigError
+from ..limits import Limits
+from .retry import Retry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from ..types import Implementation
+
+    Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+    Auth = str | Callable[[], str]
+    RequestMeta = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
+
+DEFAULT_TIMEOUT = 30.0
+
+_PINS = ("auto", "handshake", "stateless", *versions.KNOWN)
+
+
+class Unset:
+    """The type of `UNSET`: an argument that was not given, where None has a meaning."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET = Unset()
+
+
+class ViewSettings:
+    """What one end user's view of a client may set for itself: see `with_options`."""
+
+    __slots__ = ("auth", "headers", "request_meta", "timeout")
+
+    def __init__(
+        self,
+        *,
+        headers: Headers | None,
+        auth: Auth | None,
+        timeout: float | None,
+        request_meta: RequestMeta | None,
+    ) -> None:
+        self.headers = user_headers(headers)
+        self.auth = auth
+        self.timeout = check_timeout(timeout)
+        self.request_meta = request_meta
+        self._check_auth()
+
+    def _check_auth(self) -> None:
+        if self.auth is None:
+            return
+        if not isinstance(self.auth, str) and not callable(self.auth):
+            raise ConfigError("auth: expected a token (str) or a function that returns one")
+        if any(name.lower() == "authorization" for name, _ in self.headers):
+            raise ConfigError("auth: an Authorization header was given too; give one of them")
+
+    def changed(
+        self,
+        headers: Headers | Unset | None,
+        auth: Auth | Unset | None,
+        timeout: float | Unset | None,
+        request_meta: RequestMeta | Unset | None,
+    ) -> ViewSettings:
+        """A copy with what was given in place of what stood there."""
+        return ViewSettings(
+            headers=self.headers if isinstance(headers, Unset) else headers,
+            auth=self.auth if isinstance(auth, Unset) else auth,
+            timeout=self.timeout if isinstance(timeout, Unset) else timeout,
+            request_meta=(self.request_meta if isinstance(request_meta, Unset) else request_meta),
+        )
+
+
+class Settings:
+    """What all views of a client share."""
+
+    __slots__ = (
+        "capabilities",
+        "client_info",
+        "limits",
+        "log_level",
+        "prior",
+        "protocol",
+        "retry",
+    )
+
+    def __init__(
+        self,
+        *,
+        protocol: str,
+        retry: Retry,
+        limits: Limits,
+        client_info: Implementation | Mapping[str, Any] | None,
+        capabilities: Mapping[str, Any] | None,
+        log_level: str | None,
+        prior: Mapping[str, Any] | None,
+    ) -> None:
+        if protocol not in _PINS:
+            raise ConfigError(f"protocol: expected one of {', '.join(_PINS)}")
+        if capabilities is not None and not hasattr(capabilities, "items"):
+            raise ConfigError("capabilities: expected a mapping")
+        self.protocol = protocol
+        self.retry = retry
+        self.limits = limits
+        self.client_info = _info(client_info)
+        self.capabilities = dict(capabilities or {})
+        self.log_level = log_level
+        self.prior = prior
+
+
+def check_timeout(timeout: float | None) -> float | None:
+    """A timeout in seconds, or None for no limit.
+
+    Raises:
+        ConfigError: It is not a positive number.
+    """
+    if timeout is None:
+        return None
+    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:
+        raise ConfigError("timeout: expected a positive number of seconds, or None for no limit")
+    return float(timeout)
+
+
+def _info(given: Implementation | Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    wire = given.to_wire() if hasattr(given, "to_wire") else dict(given)
+    if not isinstance(wire.get("name"), str) or not isinstance(wire.get("version"), str):
+        raise ConfigError("client_info: name and version are needed, as str")
+    return wire

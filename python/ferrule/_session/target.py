@@ -1,0 +1,49 @@
+"""From what the user names as a server to the transport that reaches it.
+
+Knows which kinds of target there are; what a transport does with it is its own business.
+"""
+
+from __future__ import annotations
+
+from .._http.endpoints import Tcp, Unix
+from .._http.pool import Pool
+from .._http.url import parse_url
+from .._transports.command import Stdio
+from .._transports.stdio import StdioTransport
+from .._transports.streamable_http import Place, StreamableHTTP
+from ..errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._http.tls import Tls
+    from .._io.interface import IO
+    from .._transports.interface import Transport
+    from ..limits import Limits
+
+    Target = str | Stdio | Tcp | Unix
+
+
+def transport_maker(target: Target, tls: Tls, limits: Limits) -> Callable[[IO], Transport]:
+    """A function that makes the target's transport, checked now and called now and after a fork.
+
+    Raises:
+        ConfigError: The target is none, or its URL cannot be used.
+    """
+    if isinstance(target, Stdio):
+        if tls is not None:
+            raise ConfigError("tls= has no meaning for a server on stdio")
+        return lambda io: StdioTransport(io, target, limits)
+    if isinstance(target, str):
+        endpoint, url = None, parse_url(target)
+    elif isinstance(target, (Tcp, Unix)):
+        endpoint, url = target, target.url
+    else:
+        raise ConfigError("target: expected a URL, Stdio(...), Tcp(...) or Unix(...)")
+
+    def make(io: IO) -> Transport:
+        pool = Pool(io, url, limits=limits, tls=tls, endpoint=endpoint)
+        return StreamableHTTP(io, pool, Place(url), limits)
+
+    return make

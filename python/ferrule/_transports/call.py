@@ -1,0 +1,123 @@
+"""What a transport is given: the call to carry, and the link it travels under.
+
+Values with no behaviour; nothing here knows how bytes move.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any, Protocol
+
+    from .._core import RequestTemplate, ResponseHead
+    from .._protocol.era import Era
+    from .._protocol.methods import Method
+
+    class Inbound(Protocol):
+        """Whom a transport tells of messages that answer no call. Must neither raise nor wait."""
+
+        def notification(self, message: dict[str, Any], /) -> None: ...
+        def request(self, message: dict[str, Any], link: Link, /) -> None: ...
+
+
+class LinkLost(Exception):
+    """The link belongs to a child or session that is gone; nothing was sent. Internal: a new link is opened."""
+
+
+class Link:
+    """What was agreed with the server: the era, the session, and how requests look from now on.
+
+    Attributes:
+        era: The era at the agreed revision.
+        session_id: What the server named this session, or None. Never shown.
+        wire: The unchanging part of each HTTP request, None over stdio.
+        process: Which child this was agreed with, counted from 1; 0 over HTTP.
+        capabilities: What the server declared, None while unknown.
+        server_info: The server's own name and version, None while unknown.
+        instructions: The server's advice for language models, or None.
+    """
+
+    __slots__ = (
+        "capabilities",
+        "era",
+        "instructions",
+        "process",
+        "server_info",
+        "session_id",
+        "wire",
+    )
+
+    def __init__(
+        self,
+        era: Era,
+        *,
+        session_id: str | None = None,
+        wire: RequestTemplate | None = None,
+        process: int = 0,
+    ) -> None:
+        self.era = era
+        self.session_id = session_id
+        self.wire = wire
+        self.process = process
+        self.capabilities: dict[str, Any] | None = None
+        self.server_info: dict[str, Any] | None = None
+        self.instructions: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Link {self.era.name} {self.era.revision}>"
+
+
+class Call:
+    """One attempt of one request: what goes out, and what its transport learns on the way.
+
+    Attributes:
+        id: The JSON-RPC id, never used again.
+        method: The method's row.
+        name: What `Mcp-Name` mirrors, if the method has such a parameter.
+        params: The serialised parameters without `_meta`, or None.
+        meta: Serialised members of `_meta` besides the envelope's, or None.
+        deadline: When to give up, on the IO's clock; may move while progress arrives.
+        deliver: Runs the caller's progress handler on a list of `params`; None when nobody listens.
+        bypass: Not counted against `Limits.max_connections`.
+        sent: May the server have seen it? Set before the first write.
+        head: The head of the HTTP answer, once there is one.
+    """
+
+    __slots__ = (
+        "bypass",
+        "deadline",
+        "deliver",
+        "head",
+        "id",
+        "meta",
+        "method",
+        "name",
+        "params",
+        "sent",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        method: Method,
+        name: str | None,
+        params: bytes | None,
+        meta: bytes | None,
+        deadline: float,
+        deliver: Callable[[list[Any]], Awaitable[None]] | None = None,
+        bypass: bool = False,
+    ) -> None:
+        self.id = id
+        self.method = method
+        self.name = name
+        self.params = params
+        self.meta = meta
+        self.deadline = deadline
+        self.deliver = deliver
+        self.bypass = bypass
+        self.sent = False
+        self.head: ResponseHead | None = None
+
+    def __repr__(self) -> str:
+        return f"<Call {self.method.name} id={self.id}>"

@@ -1,0 +1,63 @@
+"""What a transport promises, as types. Never imported at run time."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from .._core import RequestTemplate
+from .._protocol.era import Era
+from .call import Call, Inbound, Link
+
+
+class Transport(Protocol):
+    """Carries messages between one client and one server.
+
+    Attributes:
+        label: The server as texts name it: no credentials, no query.
+        http: Is a request an HTTP exchange of its own?
+        sends_credential: Do requests carry authorization?
+        process: Which child is running, counted from 1; 0 where there is none.
+        inbound: Whom to tell of messages that answer no call.
+    """
+
+    label: str
+    http: bool
+    sends_credential: bool
+    process: int
+    inbound: Inbound
+
+    def view(self, headers: tuple[tuple[str, str], ...], auth: Any) -> Transport:
+        """The same way to the server under other headers; itself where there are no headers."""
+
+    def wire(self, era: Era | None, session_id: str | None) -> RequestTemplate | None:
+        """The unchanging part of each request under this era and session; None over stdio."""
+
+    async def start(self, deadline: float) -> None:
+        """Have a child running (stdio); nothing over HTTP."""
+
+    async def request(self, call: Call, link: Link) -> dict[str, Any]:
+        """Carry one request to its answer.
+
+        Returns:
+            The decoded JSON-RPC message that answers it, a result or an error, not judged further.
+
+        Raises:
+            Expired: At `call.deadline`.
+            LinkLost: The link's session is gone and nothing was sent.
+            FerruleError: The answer did not come; `request_sent` says whether the request went out.
+        """
+
+    async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
+        """Send a notification and see it accepted."""
+
+    async def reply(self, message: dict[str, Any], link: Link, deadline: float) -> None:
+        """Send the answer to a request of the server's."""
+
+    async def end_session(self, link: Link, deadline: float) -> None:
+        """Tell the server that the session is over (DELETE); whatever it says is fine."""
+
+    async def close(self, deadline: float) -> None:
+        """Close everything; calls under way fail with ConnectionClosed."""
+
+    def abandon(self) -> None:
+        """After fork: drop everything inherited without a word on the wire."""

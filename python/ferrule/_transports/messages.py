@@ -1,0 +1,53 @@
+"""What an incoming JSON-RPC message is, and whether it answers a call.
+
+Pure rules over decoded messages; where they came from is the transports' business.
+"""
+
+from __future__ import annotations
+
+from ..errors import InvalidMessage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PROGRESS = "notifications/progress"
+
+
+def answers(message: dict[str, Any], call_id: int) -> bool:
+    """Is this the answer to that id? Some servers give the integer back as a string."""
+    given = message.get("id")
+    return given == call_id if type(given) is int else given == str(call_id)
+
+
+def is_error_without_id(message: Any) -> bool:
+    """Is this a JSON-RPC error that names no request?"""
+    if type(message) is not dict or message.get("id") is not None:
+        return False
+    error = message.get("error")
+    return type(error) is dict and type(error.get("code")) is int
+
+
+def progress_token(params: object) -> object:
+    """The token of a progress notification's parameters, None when there is none."""
+    return params.get("progressToken") if type(params) is dict else None
+
+
+def check_answer(message: dict[str, Any], where: str) -> None:
+    """Raise InvalidMessage when an answer is neither a result nor an error (JSON-RPC 2.0, Response object).
+
+    Args:
+        message: A message whose id is that of a call.
+        where: Method and server, for the error's text.
+    """
+    if "error" in message:
+        error = message["error"]
+        if type(error) is not dict:
+            raise InvalidMessage(f"{where}: the error is not an object")
+        if type(error.get("code")) is not int:
+            raise InvalidMessage(f"{where}: the error's code is not an integer")
+        return
+    if "result" not in message:
+        raise InvalidMessage(f"{where}: the answer has neither result nor error")
+    if type(message["result"]) is not dict:
+        raise InvalidMessage(f"{where}: the result is not an object")
