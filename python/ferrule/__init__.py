@@ -1,0 +1,71 @@
+"""ferrule: a Model Context Protocol client.
+
+    from ferrule import Client, Stdio
+
+    with Client(Stdio("npx", "-y", "@modelcontextprotocol/server-everything")) as client:
+        print([tool.name for tool in client.list_tools()])
+
+Names are loaded when they are first used: importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import errors as errors
+    from . import types as types
+    from ._http.endpoints import Tcp as Tcp
+    from ._http.endpoints import Unix as Unix
+    from ._session.retry import Retry as Retry
+    from ._transports.command import Stdio as Stdio
+    from .async_client import AsyncClient as AsyncClient
+    from .client import Client as Client
+    from .errors import FerruleError as FerruleError
+    from .limits import Limits as Limits
+
+    __version__: str
+
+_HOMES = {
+    "AsyncClient": "async_client",
+    "Client": "client",
+    "FerruleError": "errors",
+    "Limits": "limits",
+    "Retry": "_session.retry",
+    "Stdio": "_transports.command",
+    "Tcp": "_http.endpoints",
+    "Unix": "_http.endpoints",
+}
+_MODULES = ("errors", "types")
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "FerruleError",
+    "Limits",
+    "Retry",
+    "Stdio",
+    "Tcp",
+    "Unix",
+    "__version__",
+    "errors",
+    "types",
+]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _HOMES:
+        value: object = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    elif name in _MODULES:
+        return import_module(f".{name}", __name__)
+    elif name == "__version__":
+        value = import_module("._wire", __name__).VERSION
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,434 @@
+"""The asyncio client: what people import, over the session that does the work.
+
+`Client` is its twin for code without an event loop.
+"""
+
+from __future__ import annotations
+
+from ._session import features
+from ._session.opening import new_session
+from ._session.settings import DEFAULT_TIMEOUT, UNSET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from types import TracebackType
+    from typing import Any, Self
+
+    from ._http.tls import Tls
+    from ._session.paging import Pages
+    from ._session.retry import Retry
+    from ._session.session import Session
+    from ._session.settings import Auth, Headers, RequestMeta, Unset
+    from ._session.target import Target
+    from .limits import Limits
+    from .types import (
+        CallToolResult,
+        DiscoverResult,
+        GetPromptResult,
+        Implementation,
+        ListPromptsResult,
+        ListResourcesResult,
+        ListResourceTemplatesResult,
+        ListToolsResult,
+        Prompt,
+        ReadResourceResult,
+        Resource,
+        ResourceTemplate,
+        ServerCapabilities,
+        Tool,
+    )
+
+    Timeout = float | Unset | None
+    OnProgress = Callable[[float, float | None, str | None], Any]
+
+__all__ = ["AsyncClient"]
+
+
+class AsyncClient:
+    """A client of one MCP server, for asyncio (or uvloop). It belongs to the event loop that first uses it.
+
+    Use it as an async context manager, or call `aclose()` when done: from any task of the loop.
+
+        async with AsyncClient("https://example.com/mcp") as client:
+            result = await client.call_tool("add", {"a": 1, "b": 2})
+
+    Args:
+        target: The server: a URL, `Stdio(command, ...)`, `Tcp(host, port, url)` or `Unix(path, url)`.
+        protocol: "auto" (default: find out), "handshake", "stateless", or one revision such as "2025-11-25".
+            Anything but "auto" is a pin: it never falls back.
+        timeout: Seconds for one operation, all of connecting, waiting, retries and streaming included.
+            Default 30; None for no limit.
+        retry: How often to try again what may be repeated. Default `Retry()`: three attempts.
+        limits: The bounds on everything else. Default `Limits()`.
+        headers: HTTP headers for every request. None the client owns (framing, `Mcp-*`).
+        auth: A bearer token, or a function that returns one and is asked for each request.
+        tls: The path of a CA file or directory to trust instead of the system's, or an `ssl.SSLContext`.
+        client_info: Name and version to show the server, as `Implementation` or mapping. Default: ferrule's
+            own; None stays anonymous where the protocol allows it.
+        request_meta: Members of `_meta` for every request: a mapping, or a function that returns one and is asked for
+            each request. The client's own keys cannot be set.
+        capabilities: Client capabilities to declare, as in the schema's `ClientCapabilities`.
+        log_level: The least severe log message the server may send with its answers (stateless era).
+        prior: What an earlier client's `prior` returned for this server: saves the first look at its era.
+
+    Raises:
+        ConfigError: An argument cannot be meant like that.
+    """
+
+    _session: Session
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        protocol: str = "auto",
+        timeout: float | None = DEFAULT_TIMEOUT,
+        retry: Retry | None = None,
+        limits: Limits | None = None,
+        headers: Headers | None = None,
+        auth: Auth | None = None,
+        tls: Tls = None,
+        client_info: Implementation | Mapping[str, Any] | Unset | None = UNSET,
+        request_meta: RequestMeta | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+        log_level: str | None = None,
+        prior: Mapping[str, Any] | None = None,
+    ) -> None:
+        from ._io.asyncio import AsyncIO
+
+        self._session = new_session(
+            AsyncIO,
+            target,
+            protocol=protocol,
+            timeout=timeout,
+            retry=retry,
+            limits=limits,
+            headers=headers,
+            auth=auth,
+            tls=tls,
+            client_info=client_info,
+            request_meta=request_meta,
+            capabilities=capabilities,
+            log_level=log_level,
+            prior=prior,
+        )
+
+    def __repr__(self) -> str:
+        return f"<AsyncClient {self._session.label} {self.era or 'not connected'}>"
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def connect(self, *, timeout: Timeout = UNSET) -> None:
+        """Find out what the server speaks and get ready. The first call does it too.
+
+        Args:
+            timeout: Seconds; default the client's.
+
+        Raises:
+            ConnectError: There is no way to the server, or its command cannot be started.
+            NegotiationError: No protocol revision in common.
+            AuthError: The server wants other credentials.
+            RequestTimeout: It took too long.
+            FerruleError: Anything else that went wrong; nothing is left running, and it can be tried again.
+        """
+        await features.connect(self._session, timeout)
+
+    async def aclose(self) -> None:
+        """Close everything, within `Limits.close_timeout`. Idempotent; from any task of the loop.
+
+        Calls under way in other tasks fail with `ConnectionClosed`. On a view made by
+        `with_options` it ends that view's session only.
+        """
+        await self._session.close()
+
+    def with_options(
+        self,
+        *,
+        headers: Headers | Unset | None = UNSET,
+        auth: Auth | Unset | None = UNSET,
+        timeout: float | Unset | None = UNSET,
+        request_meta: RequestMeta | Unset | None = UNSET,
+    ) -> Self:
+        """A cheap view of this client for one of many end users.
+
+        Connections, TLS and what is known of the server are shared; headers, credentials and (handshake era) the
+        session are the view's own. What is not given is as in this client.
+
+        Raises:
+            ConfigError: An argument cannot be meant like that.
+        """
+        view = object.__new__(type(self))
+        view._session = self._session.with_options(headers, auth, timeout, request_meta)
+        return view
+
+    # Asking
+
+    async def discover(self, *, timeout: Timeout = UNSET) -> DiscoverResult:
+        """What the server says of itself (2026-07-28, server/discover); in the handshake era, what it said at first.
+
+        Raises:
+            FerruleError: See `connect` and `call_tool`.
+        """
+        return await features.discover(self._session, timeout)
+
+    async def ping(self, *, timeout: Timeout = UNSET) -> None:
+        """See that the server answers. In the stateless era, which has no ping, by `server/discover`.
+
+        Raises:
+            FerruleError: It does not.
+        """
+        await features.ping(self._session, timeout)
+
+    async def list_tools(self, *, timeout: Timeout = UNSET) -> list[Tool]:
+        """All tools, from all pages (server/tools, Listing Tools).
+
+        Args:
+            timeout: Seconds for all pages together; default the client's.
+
+        Raises:
+            LimitExceeded: More pages or items than `Limits.max_pages`, `Limits.max_items`.
+            CapabilityError: The server has no tools; nothing was sent.
+            FerruleError: See `call_tool`.
+        """
+        return await features.list_all(self._session, features.TOOLS, timeout)
+
+    async def list_tools_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListToolsResult:
+        """One page of the tools: the first, or the one at a `next_cursor`."""
+        page: ListToolsResult = await features.list_page(self._session, features.TOOLS, cursor, timeout)
+        return page
+
+    def iter_tools(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Tool]:
+        """The tools, each page fetched when it is needed; the timeout is for each page."""
+        return _Items(features.iterate(self._session, features.TOOLS, timeout))
+
+    async def list_resources(self, *, timeout: Timeout = UNSET) -> list[Resource]:
+        """All resources, from all pages (server/resources, Listing Resources). As `list_tools`."""
+        return await features.list_all(self._session, features.RESOURCES, timeout)
+
+    async def list_resources_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListResourcesResult:
+        """One page of the resources."""
+        page: ListResourcesResult = await features.list_page(self._session, features.RESOURCES, cursor, timeout)
+        return page
+
+    def iter_resources(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Resource]:
+        """The resources, each page fetched when it is needed."""
+        return _Items(features.iterate(self._session, features.RESOURCES, timeout))
+
+    async def list_resource_templates(self, *, timeout: Timeout = UNSET) -> list[ResourceTemplate]:
+        """All resource templates, from all pages (server/resources, Resource Templates). As `list_tools`."""
+        return await features.list_all(self._session, features.RESOURCE_TEMPLATES, timeout)
+
+    async def list_resource_templates_page(
+        self, cursor: str | None = None, *, timeout: Timeout = UNSET
+    ) -> ListResourceTemplatesResult:
+        """One page of the resource templates."""
+        page: ListResourceTemplatesResult = await features.list_page(
+            self._session, features.RESOURCE_TEMPLATES, cursor, timeout
+        )
+        return page
+
+    def iter_resource_templates(self, *, timeout: Timeout = UNSET) -> AsyncIterator[ResourceTemplate]:
+        """The resource templates, each page fetched when it is needed."""
+        return _Items(features.iterate(self._session, features.RESOURCE_TEMPLATES, timeout))
+
+    async def list_prompts(self, *, timeout: Timeout = UNSET) -> list[Prompt]:
+        """All prompts, from all pages (server/prompts, Listing Prompts). As `list_tools`."""
+        return await features.list_all(self._session, features.PROMPTS, timeout)
+
+    async def list_prompts_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListPromptsResult:
+        """One page of the prompts."""
+        page: ListPromptsResult = await features.list_page(self._session, features.PROMPTS, cursor, timeout)
+        return page
+
+    def iter_prompts(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Prompt]:
+        """The prompts, each page fetched when it is needed."""
+        return _Items(features.iterate(self._session, features.PROMPTS, timeout))
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: Timeout = UNSET,
+        on_progress: OnProgress | None = None,
+        reset_on_progress: bool = False,
+        max_total: float | None = None,
+        meta: Mapping[str, Any] | None = None,
+        idempotent: bool = False,
+        raise_on_error: bool = False,
+    ) -> CallToolResult:
+        """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`.
+
+        Args:
+            name: The tool's name.
+            arguments: What it is called with: JSON values only, nothing is coerced.
+            timeout: Seconds; default the client's.
+            on_progress: Called with `progress, total, message` of each notification; awaited if async.
+            reset_on_progress: Each notification gives the call `timeout` seconds more, up to `max_total`.
+            max_total: Seconds the call may take at most; needed with `reset_on_progress`.
+            meta: Members of `_meta` for this request.
+            idempotent: It is safe to run this call twice, so a lost answer may be asked for again.
+            raise_on_error: Raise `ToolError` when the result says `is_error`.
+
+        Returns:
+            The tool's result; a failed tool is a result with `is_error`.
+
+        Raises:
+            TypeError: `arguments` or `meta` hold what JSON does not; nothing was sent.
+            RPCError: The server answered with an error.
+            RequestTimeout: No answer in time.
+            TransportError: The connection or child failed. `request_sent` says whether the tool may have run.
+            ProtocolError: The answer breaks the protocol.
+            InputRequired: The server asks for input that no handler gives.
+        """
+        return await features.call_tool(
+            self._session,
+            name,
+            arguments,
+            timeout=timeout,
+            on_progress=on_progress,
+            reset_on_progress=reset_on_progress,
+            max_total=max_total,
+            meta=meta,
+            idempotent=idempotent,
+            raise_on_error=raise_on_error,
+        )
+
+    async def read_resource(
+        self, uri: str, *, timeout: Timeout = UNSET, meta: Mapping[str, Any] | None = None
+    ) -> ReadResourceResult:
+        """Read a resource (server/resources, Reading Resources).
+
+        Args:
+            uri: The resource's URI.
+            timeout: Seconds; default the client's.
+            meta: Members of `_meta` for this request.
+
+        Raises:
+            RPCError: `is_resource_not_found` tells the commonest.
+            FerruleError: See `call_tool`.
+        """
+        return await features.read_resource(self._session, uri, timeout=timeout, meta=meta)
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        timeout: Timeout = UNSET,
+        meta: Mapping[str, Any] | None = None,
+    ) -> GetPromptResult:
+        """Get a prompt (server/prompts, Getting a Prompt).
+
+        Args:
+            name: The prompt's name.
+            arguments: Its arguments, all text.
+            timeout: Seconds; default the client's.
+            meta: Members of `_meta` for this request.
+
+        Raises:
+            FerruleError: See `call_tool`.
+        """
+        return await features.get_prompt(self._session, name, arguments, timeout=timeout, meta=meta)
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: Timeout = UNSET,
+        on_progress: OnProgress | None = None,
+        idempotent: bool | None = None,
+    ) -> dict[str, Any]:
+        """Send any request and return its result as it came.
+
+        Args:
+            method: The method's name.
+            params: Its parameters; `_meta` among them joins the client's own.
+            timeout: Seconds; default the client's.
+            on_progress: As for `call_tool`.
+            idempotent: May it be sent again after a lost answer? Default: as is known of the method, no if unknown.
+
+        Raises:
+            FerruleError: See `call_tool`.
+        """
+        return await features.request(
+            self._session,
+            method,
+            params,
+            timeout=timeout,
+            on_progress=on_progress,
+            idempotent=idempotent,
+        )
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None, *, timeout: Timeout = UNSET) -> None:
+        """Send a notification.
+
+        Raises:
+            ConfigError: In the stateless era over HTTP, where clients send none.
+            FerruleError: It could not be sent.
+        """
+        await features.notify(self._session, method, params, timeout=timeout)
+
+    # What is known of the server
+
+    @property
+    def era(self) -> str | None:
+        """The era spoken, "handshake" or "stateless"; None before the client is connected."""
+        return features.era(self._session)
+
+    @property
+    def protocol_version(self) -> str | None:
+        """The revision spoken; None before the client is connected."""
+        return features.protocol_version(self._session)
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """Name and version the server gave; not verified by anybody. None if it did not say."""
+        return features.server_info(self._session)
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities | None:
+        """What the server declared; None if it was not asked."""
+        return features.server_capabilities(self._session)
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's advice for language models, or None."""
+        return features.instructions(self._session)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session's id at the server (handshake era over HTTP), or None. A secret: keep it out of logs."""
+        return features.session_id(self._session)
+
+    @property
+    def prior(self) -> dict[str, Any] | None:
+        """What was found out about the server, as JSON data for a later client's `prior=`; None before."""
+        return self._session.peer.prior()
+
+
+class _Items:
+    """Iterates over the items of a list that comes in pages."""
+
+    __slots__ = ("_pages",)
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._pages.next()
