@@ -1,0 +1,66 @@
+"""The client that the official conformance suite drives: `client.py URL`, the scenario in the environment.
+
+Each scenario is the plain use of ferrule that it asks for. Ends with another status than 0 when a call fails.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from ferrule import Client
+
+
+def connect_only(client: Client) -> None:
+    """Connecting is all."""
+
+
+def list_tools(client: Client) -> None:
+    client.list_tools()
+
+
+def ask_again(client: Client) -> None:
+    """One more request after the first was refused for its version."""
+    client.discover()
+
+
+def add_numbers(client: Client) -> None:
+    [tool] = [tool for tool in client.list_tools() if tool.name == "add_numbers"]
+    result = client.call_tool(tool.name, {"a": 5, "b": 3})
+    assert not result.is_error
+
+
+def use_everything(client: Client) -> None:
+    """Each kind of request once, so that each kind's headers are seen."""
+    for tool in client.list_tools():
+        client.call_tool(tool.name, {})
+    for resource in client.list_resources():
+        client.read_resource(resource.uri)
+    for prompt in client.list_prompts():
+        client.get_prompt(prompt.name)
+
+
+def send_a_schema_back(client: Client) -> None:
+    schemas = {tool.name: tool.input_schema for tool in client.list_tools()}
+    client.call_tool("json_schema_echo", {"schema": schemas["json_schema_2020_12_tool"]})
+
+
+SCENARIOS: dict[str, Callable[[Client], None]] = {
+    "initialize": connect_only,
+    "tools_call": add_numbers,
+    "request-metadata": ask_again,
+    "http-standard-headers": use_everything,
+    "json-schema-ref-no-deref": list_tools,
+    "json-schema-2020-12-preservation": send_a_schema_back,
+}
+
+
+def main() -> None:
+    scenario = SCENARIOS[os.environ["MCP_CONFORMANCE_SCENARIO"]]
+    with Client(sys.argv[1], timeout=20) as client:
+        scenario(client)
+
+
+if __name__ == "__main__":
+    main()

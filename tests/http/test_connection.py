@@ -1,0 +1,659 @@
+"""How the bytes of a response become calls of an exchange, whatever the reads look like."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ferrule.errors import ConnectionClosed, FerruleError, InvalidMessage, LimitExceeded
+from tests.http.fakes import FakeIO, open_exchange, pool_on
+from tests.http.wire import LAST_CHUNK, STREAM_HEAD, Recorder, answer, chunk, drive, event
+
+SECRET = b"hunter2"
+
+
+def coded(data: bytes, encoding: str, kind: str = "application/json") -> bytes:
+    """A response whose body is compressed."""
+    return (
+        f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Encoding: {encoding}\r\n"
+        f"Content-Length: {len(data)}\r\n\r\n"
+    ).encode() + data
+
+
+def raw_deflate(data: bytes) -> bytes:
+    deflater = zlib.compressobj(wbits=-15)
+    return deflater.compress(data) + deflater.flush()
+
+
+EVENTS = b": hello\n\nid: 7\nretry: 20\ndata: one\n\ndata: two\ndata: three\n\n"
+EVENT_LOG = [
+    ("comment",),
+    ("event", b"one", "7", 20),
+    ("event", b"two\nthree", None, None),
+]
+
+RESPONSES: dict[str, tuple[bytes, list[Any]]] = {
+    "json": (answer(b'{"a":1}'), [("head", 200), ("body", b'{"a":1}'), ("end",)]),
+    "202": (
+        b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+        [("head", 202), ("end",)],
+    ),
+    "204": (b"HTTP/1.1 204 No Content\r\n\r\n", [("head", 204), ("end",)]),
+    "interim": (
+        b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"[]"),
+        [("head", 200), ("body", b"[]"), ("end",)],
+    ),
+    "chunked json": (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + chunk(b'{"a"')
+        + chunk(b":1}")
+        + LAST_CHUNK,
+        [("head", 200), ("body", b'{"a":1}'), ("end",)],
+    ),
+    "events": (
+        STREAM_HEAD + chunk(EVENTS[:20]) + chunk(EVENTS[20:]) + LAST_CHUNK,
+        [("head", 200), *EVENT_LOG, ("end",)],
+    ),
+    "typed events": (
+        STREAM_HEAD + chunk(b"event: endpoint\ndata: /x\n\n") + chunk(b"event: ping\nid: 9\ndata: /y\n\n") + LAST_CHUNK,
+        [("head", 200), ("typed", b"/x", "endpoint"), ("typed", b"/y", "ping"), ("event", b"", "9", None), ("end",)],
+    ),
+    "gzip": (
+        coded(gzip.compress(b'{"a":1}'), "gzip"),
+        [("head", 200), ("body", b'{"a":1}'), ("end",)],
+    ),
+    "x-gzip": (
+        coded(gzip.compress(b'{"a":1}'), "X-GZip"),
+        [("head", 200), ("body", b'{"a":1}'), ("end",)],
+    ),
+    "zlib": (
+        coded(zlib.compress(b'{"a":1}'), "deflate"),
+        [("head", 200), ("body", b'{"a":1}'), ("end",)],
+    ),
+    "raw deflate": (
+        coded(raw_deflate(b'{"a":1}'), "deflate"),
+        [("head", 200), ("body", b'{"a":1}'), ("end",)],
+    ),
+    "gzip events": (
+        coded(gzip.compress(EVENTS), "gzip", "text/event-stream"),
+        [("head", 200), *EVENT_LOG, ("end",)],
+    ),
+    "two members": (
+        coded(gzip.compress(b'{"a"') + gzip.compress(b":1}"), "gzip"),
+        [("head", 200), ("body", b'{"a":1}'), ("end",)],
+    ),
+    "gzip of nothing": (coded(b"", "gzip"), [("head", 200), ("end",)]),
+    "unknown coding of nothing": (coded(b"", "br"), [("head", 200), ("end",)]),
+    "text": (
+        b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p/>",
+        [("head", 502), ("body", b"<p/>"), ("end",)],
+    ),
+}
+each_response = pytest.mark.parametrize("name", RESPONSES)
+
+
+def without_comments(log: list[Any]) -> list[Any]:
+    """A comment is told once a read, so that their number depends on the reads."""
+    return [entry for entry in log if entry != ("comment",)]
+
+
+@pytest.mark.req("W1", "W6", "W8")
+@each_response
+def test_a_response_in_one_read_is_told_frame_by_frame(name: str) -> None:
+    data, log = RESPONSES[name]
+    io = FakeIO()
+    pool = pool_on(io)
+    exchange, connection, stream = open_exchange(io, pool)
+
+    stream.arrive(data)
+
+    assert exchange.log == log
+    assert connection.state == "idle"
+    assert pool.take() is connection
+
+
+@pytest.mark.req("W1", "W6", "W8")
+@each_response
+def test_any_cut_of_the_bytes_tells_the_same(name: str) -> None:
+    data, log = RESPONSES[name]
+    io = FakeIO()
+    pool = pool_on(io)
+    for cut in range(1, len(data)):
+        exchange, connection, stream = open_exchange(io, pool)
+        stream.arrive(data[:cut])
+        stream.arrive(data[cut:])
+        assert without_comments(exchange.log) == without_comments(log), cut
+        assert connection.state == "idle", cut
+    assert len(io.streams) == 1
+
+
+@pytest.mark.req("W1", "W6", "W8")
+@each_response
+def test_byte_by_byte_tells_the_same(name: str) -> None:
+    data, log = RESPONSES[name]
+    io = FakeIO()
+    exchange, connection, stream = open_exchange(io, pool_on(io))
+
+    stream.arrive(data, at_once=1)
+
+    assert without_comments(exchange.log) == without_comments(log)
+    assert connection.state == "idle"
+
+
+@pytest.mark.req("W6")
+@pytest.mark.parametrize(
+    ("data", "log"),
+    [
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[]",
+            [("head", 200), ("body", b"[]"), ("end",)],
+        ),
+        (
+            b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: a\n\ndata: cut",
+            [("head", 200), ("event", b"a", None, None), ("end",)],
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n\r\n"
+            + gzip.compress(b"[]"),
+            [("head", 200), ("body", b"[]"), ("end",)],
+        ),
+    ],
+)
+def test_a_body_without_length_ends_with_the_stream(data: bytes, log: list[Any]) -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    exchange, connection, stream = open_exchange(io, pool)
+
+    stream.arrive(data)
+    stream.end()
+
+    assert exchange.log == log
+    assert connection.state == "closed"
+    assert not pool.connections
+
+
+@pytest.mark.req("W6")
+@pytest.mark.parametrize("cut", range(len(answer(b'{"a":1}'))))
+def test_a_stream_that_ends_inside_a_response_is_a_closed_connection(cut: int) -> None:
+    io = FakeIO()
+    exchange, connection, stream = open_exchange(io, pool_on(io))
+
+    stream.arrive(answer(b'{"a":1}')[:cut])
+    stream.end()
+
+    assert exchange.log[-1] == ("failed", "ConnectionClosed")
+    with pytest.raises(ConnectionClosed) as caught:
+        exchange.slot.result()
+    assert caught.value.request_sent
+    assert connection.state == "closed"
+
+
+@pytest.mark.req("W6", "W16")
+def test_a_reset_ends_even_a_body_without_length_badly() -> None:
+    io = FakeIO()
+    exchange, _, stream = open_exchange(io, pool_on(io))
+
+    stream.arrive(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[")
+    stream.end(ConnectionResetError(104, "peer said " + SECRET.decode()))
+
+    with pytest.raises(ConnectionClosed, match="the connection was reset") as caught:
+        exchange.slot.result()
+    assert SECRET.decode() not in str(caught.value)
+    assert caught.value.request_sent
+
+
+@pytest.mark.req("W6")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"SMTP ready\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nhunter2",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\nhunter2",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhunter2\r\n",
+        b"HTTP/1.1 200 OK\r\nX: a\r\n hunter2\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: hunter2\0\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_fails_the_exchange_and_closes_the_connection(data: bytes) -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    exchange, connection, stream = open_exchange(io, pool)
+
+    stream.arrive(data)
+
+    with pytest.raises(InvalidMessage, match=r"http://h: .* at byte \d+") as caught:
+        exchange.slot.result()
+    assert SECRET.decode() not in str(caught.value)
+    assert caught.value.request_sent
+    assert (connection.state, stream.closed, len(pool.connections)) == ("closed", True, 0)
+
+
+@pytest.mark.req("W9")
+@pytest.mark.parametrize(
+    ("data", "limit"),
+    [
+        (answer(b'"' + b"a" * 2000 + b'"'), "max_message_bytes"),
+        (STREAM_HEAD + chunk(b"data: " + b"a" * 2000), "max_message_bytes"),
+        (coded(gzip.compress(bytes(5000)), "gzip"), "max_message_bytes"),
+        (
+            coded(gzip.compress(b"data: " + bytes(5000)), "gzip", "text/event-stream"),
+            "max_message_bytes",
+        ),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 5000, "max_head_bytes"),
+    ],
+)
+def test_a_limit_fails_the_exchange_and_names_itself(data: bytes, limit: str) -> None:
+    io = FakeIO()
+    pool = pool_on(io, max_message_bytes=1000, max_head_bytes=4000)
+    exchange, connection, stream = open_exchange(io, pool)
+
+    stream.arrive(data)
+
+    with pytest.raises(LimitExceeded) as caught:
+        exchange.slot.result()
+    assert caught.value.limit == limit
+    assert caught.value.request_sent
+    assert connection.state == "closed"
+
+
+@pytest.mark.req("W8", "W9")
+def test_a_small_body_that_would_fill_the_memory_is_not_expanded() -> None:
+    import tracemalloc
+
+    deflater = zlib.compressobj(9, wbits=31)
+    block = bytes(1 << 20)
+    bomb = b"".join(deflater.compress(block) for _ in range(300)) + deflater.flush()
+    assert len(bomb) < 400_000
+    io = FakeIO()
+    exchange, _, stream = open_exchange(io, pool_on(io, max_message_bytes=1 << 20))
+
+    tracemalloc.start()
+    stream.arrive(coded(bomb, "gzip"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    with pytest.raises(LimitExceeded):
+        exchange.slot.result()
+    assert peak < 8 << 20
+
+
+@pytest.mark.req("W8", "W9")
+def test_events_and_comments_that_are_mostly_expansion_are_refused() -> None:
+    io = FakeIO()
+    exchange, connection, stream = open_exchange(io, pool_on(io, max_message_bytes=1 << 16))
+
+    stream.arrive(coded(gzip.compress(b": nothing\n" * 100_000), "gzip", "text/event-stream"))
+
+    with pytest.raises(LimitExceeded, match="expands too much") as caught:
+        exchange.slot.result()
+    assert caught.value.limit == "max_message_bytes"
+    assert caught.value.request_sent
+    assert connection.state == "closed"
+
+
+@pytest.mark.req("W8", "W9")
+def test_a_long_lived_compressed_stream_may_be_longer_than_a_message() -> None:
+    io = FakeIO()
+    exchange, connection, stream = open_exchange(io, pool_on(io, max_message_bytes=1000))
+    stream.arrive(STREAM_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"))
+    deflater = zlib.compressobj(wbits=31)
+
+    for number in range(100):
+        data = deflater.compress(b"data: %0500d\n\n" % number)
+        stream.arrive(chunk(data + deflater.flush(zlib.Z_SYNC_FLUSH)))
+        assert exchange.events[-1] == b"%0500d" % number
+        assert len(exchange.events) == number + 1
+    stream.arrive(chunk(deflater.flush()) + LAST_CHUNK)
+
+    assert exchange.log[-1] == ("end",)
+    assert connection.state == "idle"
+
+
+@pytest.mark.req("W8", "T5")
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (coded(b"hunter2 is not gzip", "gzip"), "corrupt"),
+        (coded(b"hunter2 is no deflate", "deflate"), "corrupt"),
+        (coded(gzip.compress(b"hunter2")[:-1], "gzip"), "cut short"),
+        (coded(gzip.compress(b"hunter2") + b"more", "gzip"), "corrupt"),
+        (coded(zlib.compress(b"hunter2") + b"more", "deflate"), "followed by something else"),
+        (coded(b"hunter2", "br"), "encoded in a way that was not asked for"),
+        (coded(b"hunter2", "gzip, gzip"), "encoded in a way that was not asked for"),
+    ],
+)
+def test_a_corrupt_body_fails_its_exchange_alone(data: bytes, problem: str) -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    exchange, connection, stream = open_exchange(io, pool)
+    other, other_connection, other_stream = open_exchange(io, pool)
+
+    stream.arrive(data)
+    other_stream.arrive(answer())
+
+    with pytest.raises(InvalidMessage, match=problem) as caught:
+        exchange.slot.result()
+    assert SECRET.decode() not in str(caught.value)
+    assert connection.state == "closed"
+    assert other.slot.result() == "end"
+    assert other_connection.state == "idle"
+
+
+@pytest.mark.req("W8")
+def test_a_compressed_response_leaves_nothing_behind_for_the_next() -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    for data in (coded(gzip.compress(b"[1]"), "gzip"), answer(b"[1]"), coded(b"", "gzip")) * 2:
+        exchange, _, stream = open_exchange(io, pool)
+        stream.arrive(data)
+        assert exchange.slot.result() == "end"
+        assert exchange.body in (b"[1]", b"")
+    assert len(io.streams) == 1
+
+
+@pytest.mark.req("W11", "W16")
+@pytest.mark.parametrize("data", [b"HTTP/1.1 408 Timeout\r\n\r\n", b"x"])
+def test_bytes_on_an_idle_connection_close_it(data: bytes) -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    exchange, connection, stream = open_exchange(io, pool)
+    stream.arrive(answer())
+
+    stream.arrive(data)
+
+    assert connection.state == "closed"
+    assert stream.closed
+    assert pool.take() is None
+    assert not pool.connections
+    assert exchange.log[-1] == ("end",)
+
+
+@pytest.mark.req("W16")
+@pytest.mark.parametrize("error", [None, ConnectionResetError()])
+def test_the_end_of_an_idle_connection_takes_it_out_of_the_pool(error: Exception | None) -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    _, connection, stream = open_exchange(io, pool)
+    stream.arrive(answer())
+
+    stream.end(error)
+
+    assert connection.state == "closed"
+    assert pool.take() is None
+    assert not pool.connections
+
+
+@pytest.mark.req("W11")
+def test_bytes_behind_a_response_spoil_the_connection_but_not_the_response() -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    exchange, connection, stream = open_exchange(io, pool)
+
+    stream.arrive(answer() + answer(b'{"late":1}'))
+
+    assert exchange.slot.result() == "end"
+    assert exchange.body == b'{"ok":1}'
+    assert connection.state == "closed"
+    assert stream.closed
+
+
+@pytest.mark.req("W18")
+def test_when_the_end_is_told_the_connection_already_serves_others() -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    states: list[Any] = []
+
+    class Nosy(Recorder):
+        __slots__ = ()
+
+        def on_body(self, data: bytes, flags: int) -> None:
+            states.append(connection.state)
+
+        def on_end(self) -> None:
+            states.append(connection.state)
+            assert pool.take() is connection
+
+    exchange = Nosy(io)
+    connection = drive(pool.send(exchange, b"request", 1e9))
+    connection.stream.arrive(answer())
+
+    assert states == ["busy", "idle"]
+
+
+@pytest.mark.req("W17")
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, 4.0),
+        ("Keep-Alive: timeout=60", 4.0),
+        ("Keep-Alive: timeout=5, max=100", 4.0),
+        ("Keep-Alive: timeout=4", 3.0),
+        ("Keep-Alive: timeout=2", 1.0),
+        ("Keep-Alive: timeout=1", 0.5),
+    ],
+)
+def test_an_idle_connection_is_used_until_shortly_before_the_server_ends_it(header: str | None, seconds: float) -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    data = answer(b"[]", *([header] if header else []))
+    _, connection, stream = open_exchange(io, pool)
+    stream.arrive(data)
+
+    io.time += seconds - 0.01
+    assert pool.take() is connection
+    assert stream.looked == 1
+    connection.close()
+
+    _, connection, stream = open_exchange(io, pool)
+    stream.arrive(data)
+    io.time += seconds + 0.01
+    assert pool.take() is None
+    assert stream.closed
+
+
+@pytest.mark.req("W17")
+@pytest.mark.parametrize("header", ["Keep-Alive: timeout=0", "Connection: close"])
+def test_a_connection_that_may_not_be_idle_is_closed(header: str) -> None:
+    io = FakeIO()
+    exchange, connection, stream = open_exchange(io, pool_on(io))
+
+    stream.arrive(answer(b"[]", header))
+
+    assert exchange.slot.result() == "end"
+    assert (connection.state, stream.closed) == ("closed", True)
+
+
+@pytest.mark.req("W16")
+@pytest.mark.parametrize("reusable", [True, False])
+def test_a_write_error_does_not_hide_an_answer_that_came_first(reusable: bool) -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    io.on_connect = lambda stream: setattr(stream, "write_error", BrokenPipeError())
+    exchange, connection, stream = open_exchange(io, pool)
+    assert exchange.sent
+
+    headers = [] if reusable else ["Connection: close"]
+    stream.arrive(answer(b"{}", *headers, status="413 Content Too Large"))
+
+    assert exchange.log == [("head", 413), ("body", b"{}"), ("end",)]
+    assert connection.state == "closed", "half a request cannot be followed by another"
+
+
+@pytest.mark.req("W16")
+def test_an_answer_that_is_complete_while_the_request_is_written_ends_the_connection() -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    io.on_connect = lambda stream: setattr(stream, "answer_while_writing", answer(b"{}", status="401 Unauthorized"))
+
+    exchange, connection, stream = open_exchange(io, pool)
+
+    assert exchange.log == [("head", 401), ("body", b"{}"), ("end",)]
+    assert exchange.sent
+    assert (connection.state, stream.closed) == ("closed", True)
+    connection.leave(exchange)
+
+
+@pytest.mark.req("W16", "R4")
+def test_a_write_error_without_an_answer_says_that_the_request_may_have_been_seen() -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    io.on_connect = lambda stream: setattr(stream, "write_error", BrokenPipeError())
+    exchange, _connection, stream = open_exchange(io, pool)
+
+    stream.end(ConnectionResetError())
+
+    with pytest.raises(ConnectionClosed) as caught:
+        exchange.slot.result()
+    assert caught.value.request_sent
+
+
+@pytest.mark.req("W16", "R4")
+def test_a_connection_closed_before_the_write_says_that_nothing_was_sent() -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    connection = drive(pool.acquire(1e9))
+    connection.stream.end()
+    exchange = Recorder(io)
+
+    with pytest.raises(ConnectionClosed) as caught:
+        drive(connection.send(exchange, b"request", 1e9))
+
+    assert not caught.value.request_sent
+    assert not exchange.sent
+    assert connection.stream.written == []
+    connection.leave(exchange)
+    assert exchange.log == []
+
+
+@pytest.mark.req("W16", "R4")
+def test_a_request_counts_as_sent_before_the_first_write() -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    connection = drive(pool.acquire(1e9))
+    exchange = Recorder(io)
+    seen: list[bool] = []
+
+    class Watching:
+        closed = False
+        wait = close = None
+
+        async def write(self, data: bytes, deadline: float) -> None:
+            seen.append(exchange.sent)
+
+    connection.attach(Watching())
+    drive(connection.send(exchange, b"request", 1e9))
+
+    assert seen == [True]
+
+
+# --- leaving -------------------------------------------------------------------------------------
+
+
+def leave_after(data: bytes, *, on_first_event: bool = False, **limits: Any) -> tuple[FakeIO, Any, Recorder, Any, Any]:
+    io = FakeIO()
+    pool = pool_on(io, **limits)
+    exchange, connection, stream = open_exchange(io, pool, on_first_event=on_first_event)
+    stream.arrive(data)
+    connection.leave(exchange)
+    return io, pool, exchange, connection, stream
+
+
+@pytest.mark.req("W18")
+def test_leaving_a_complete_response_leaves_the_connection_in_the_pool() -> None:
+    _, pool, exchange, connection, _ = leave_after(STREAM_HEAD + event("a") + LAST_CHUNK)
+
+    assert exchange.slot.result() == "end"
+    assert pool.take() is connection
+
+
+@pytest.mark.req("W18")
+def test_leaving_after_the_result_lets_the_rest_arrive() -> None:
+    _io, pool, exchange, connection, stream = leave_after(STREAM_HEAD + event("result"), on_first_event=True)
+    assert connection.state == "draining"
+    assert pool.take() is None
+
+    stream.arrive(event("late") + LAST_CHUNK)
+
+    assert connection.state == "idle"
+    assert pool.take() is connection
+    assert exchange.events == [b"result"], "who has left is told nothing"
+
+
+@pytest.mark.req("W18", "T2")
+@pytest.mark.parametrize("data", [b"", STREAM_HEAD, STREAM_HEAD + event("progress")])
+def test_leaving_without_a_result_closes_the_connection(data: bytes) -> None:
+    _, pool, exchange, connection, stream = leave_after(data)
+
+    assert (connection.state, stream.closed) == ("closed", True)
+    assert not pool.connections
+    assert ("failed", "ConnectionClosed") not in exchange.log
+
+
+@pytest.mark.req("W18")
+def test_leaving_twice_or_somebody_elses_exchange_changes_nothing() -> None:
+    io, pool, exchange, connection, stream = leave_after(answer())
+    connection.leave(exchange)
+    other, connection, stream = open_exchange(io, pool)
+
+    connection.leave(exchange)
+
+    assert connection.state == "busy"
+    stream.arrive(answer())
+    assert other.slot.result() == "end"
+
+
+@pytest.mark.req("W18")
+def test_with_no_time_to_drain_leaving_closes() -> None:
+    _, _, _, connection, stream = leave_after(STREAM_HEAD + event("result"), on_first_event=True, drain_timeout=0)
+
+    assert (connection.state, stream.closed) == ("closed", True)
+
+
+@pytest.mark.req("W18")
+@pytest.mark.parametrize("last", [lambda stream: stream.end(), lambda stream: stream.arrive(b"no chunk\r\n")])
+def test_a_draining_connection_that_breaks_is_closed(last: Callable[[Any], None]) -> None:
+    _io, pool, exchange, connection, stream = leave_after(STREAM_HEAD + event("result"), on_first_event=True)
+
+    last(stream)
+
+    assert connection.state == "closed"
+    assert not pool.connections
+    assert exchange.slot.result() == "event"
+
+
+@pytest.mark.req("T7")
+def test_closing_fails_the_exchange_in_flight_once() -> None:
+    io = FakeIO()
+    exchange, connection, _ = open_exchange(io, pool_on(io))
+
+    connection.close()
+    connection.close()
+
+    assert exchange.log == [("failed", "ConnectionClosed")]
+    with pytest.raises(ConnectionClosed) as caught:
+        exchange.slot.result()
+    assert caught.value.request_sent
+
+
+@pytest.mark.req("T7")
+def test_closing_can_say_why() -> None:
+    io = FakeIO()
+    exchange, connection, _ = open_exchange(io, pool_on(io))
+
+    connection.close(FerruleError("because"))
+
+    with pytest.raises(FerruleError, match=r"^because$"):
+        exchange.slot.result()
+
+
+def test_the_repr_shows_origin_and_state_only() -> None:
+    io = FakeIO()
+    pool = pool_on(io, "http://me:hunter2@h/mcp?hunter2")
+    _, connection, _ = open_exchange(io, pool)
+
+    assert repr(connection) == "<Connection to http://h, busy>"
+    assert repr(pool) == "<Pool http://h: 1 connections, 0 idle, 0 waiting>"

@@ -1,0 +1,142 @@
+"""Starting servers that nobody here wrote, and ending exactly the processes that were started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+NODE_FOLDER = HERE / "node"
+EVERYTHING = NODE_FOLDER / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+PATIENCE = 30.0
+
+
+@contextlib.contextmanager
+def running(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process in a group of its own; the whole group is ended on the way out."""
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Ask the group to end, then make it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        try:
+            process.wait(5.0)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def printing_its_url(*arguments: str) -> Iterator[str]:
+    """A Python server that listens before it prints its URL as the first line."""
+    with running([sys.executable, *arguments], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert url, f"the server ended with {process.wait()}"
+        yield url
+
+
+def sdk_over_http(*options: str) -> contextlib.AbstractContextManager[str]:
+    """The official Python SDK's server; gives its URL."""
+    return printing_its_url(str(HERE / "sdk_server.py"), "http", *options)
+
+
+def demo_over_http() -> contextlib.AbstractContextManager[str]:
+    """The demo server of the package; gives its URL."""
+    return printing_its_url("-m", "ferrule.demo_server", "--http")
+
+
+def sdk_over_stdio() -> list[str]:
+    """The command of the official Python SDK's server."""
+    return [sys.executable, str(HERE / "sdk_server.py"), "stdio"]
+
+
+# --- @modelcontextprotocol/server-everything -----------------------------------------------------
+
+
+def need_node() -> None:
+    """Install the server if this machine can, else say that its tests do not run."""
+    lacking = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
+    if lacking:
+        reason = f"no {' and no '.join(lacking)} on this machine; .ci/run installs it"
+        if os.environ.get("FERRULE_REQUIRE_NODE"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    install(NODE_FOLDER)
+
+
+def install(folder: Path) -> None:
+    """`npm ci`, once for a lock file, whoever else is about to do the same."""
+    import fcntl
+
+    lock = (folder / "package-lock.json").read_text(encoding="utf-8")
+    stamp = folder / "node_modules" / ".installed"
+    with (folder / "package.json").open("rb") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text(encoding="utf-8") != lock:
+            command = ["npm", "ci", "--no-progress", "--loglevel=error"]
+            subprocess.run(command, cwd=folder, check=True, timeout=300, stdin=subprocess.DEVNULL)
+            stamp.write_text(lock, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def everything_over_http() -> Iterator[str]:
+    """server-everything over Streamable HTTP; yields its URL once the port answers."""
+    need_node()
+    for _ in range(5):
+        port = free_port()
+        argv = ["node", str(EVERYTHING), "streamableHttp"]
+        with running(argv, stdout=subprocess.DEVNULL, env={**os.environ, "PORT": str(port)}) as process:
+            if answers(process, port):
+                yield f"http://127.0.0.1:{port}/mcp"
+                return
+    raise AssertionError("server-everything does not start")
+
+
+def everything_over_stdio() -> list[str]:
+    """The command of server-everything over stdio."""
+    need_node()
+    return ["node", str(EVERYTHING), "stdio"]
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def answers(process: subprocess.Popen[str], port: int) -> bool:
+    """Wait until the port accepts connections; False when the process ended first."""
+    limit = time.monotonic() + PATIENCE
+    while time.monotonic() < limit and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+            return process.poll() is None
+        time.sleep(0.02)
+    return False

@@ -1,0 +1,173 @@
+"""Messages in the shapes of the 2026-07-28 schema, and of what older servers still send.
+
+Written for these tests: one with every field, one with as few as possible, for each class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "harbour", "version": "3.1"}}
+ICON = {"src": "https://harbour.example/i.png", "mimeType": "image/png", "sizes": ["48x48", "any"]}
+NOTES: dict[str, Any] = {
+    "audience": ["user", "assistant"],
+    "priority": 0.25,
+    "lastModified": "2026-03-01T08:00:00Z",
+}
+TEXT = {"type": "text", "text": "High water at 14:07"}
+IMAGE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+AUDIO = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
+LINK = {"type": "resource_link", "uri": "chart://12", "name": "chart 12"}
+INSIDE = {"uri": "chart://12/legend", "text": "depths in metres", "mimeType": "text/plain"}
+BLOB = {"uri": "chart://12/tile", "blob": "AAECAw==", "mimeType": "application/octet-stream"}
+EMBEDDED = {"type": "resource", "resource": INSIDE}
+ALIEN = {"type": "hologram", "beams": [1, 2, {"hue": None}], "annotations": "none"}
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {"port": {"type": "string", "x-mcp-header": "Port"}, "day": {"$ref": "#/$defs/d"}},
+    "$defs": {"d": {"type": "string", "format": "date"}},
+    "required": ["port"],
+    "additionalProperties": False,
+}
+TOOL: dict[str, Any] = {
+    "name": "tide",
+    "title": "Tide table",
+    "description": "When the water is high",
+    "inputSchema": SCHEMA,
+    "outputSchema": {"oneOf": [{"type": "array"}, {"type": "null"}]},
+    "annotations": {"title": "Tides", "readOnlyHint": True, "openWorldHint": False},
+    "execution": {"taskSupport": "optional"},
+    "icons": [ICON, {"src": "data:,", "theme": "dark"}],
+    "_meta": {"harbour/id": 7},
+}
+RESOURCE: dict[str, Any] = {
+    "uri": "chart://12",
+    "name": "chart 12",
+    "title": "Inner harbour",
+    "description": "Soundings of 2025",
+    "mimeType": "application/geo+json",
+    "size": 48213,
+    "annotations": NOTES,
+    "icons": [ICON],
+    "_meta": {"harbour/id": 8},
+}
+TEMPLATE: dict[str, Any] = {
+    "uriTemplate": "chart://{number}",
+    "name": "charts",
+    "title": "All charts",
+    "description": "By number",
+    "mimeType": "application/geo+json",
+    "annotations": {"priority": 1},
+    "icons": [],
+    "_meta": {},
+}
+PROMPT: dict[str, Any] = {
+    "name": "passage",
+    "title": "Passage plan",
+    "description": "Plan a passage between two ports",
+    "arguments": [
+        {"name": "from", "title": "From", "description": "Port of departure", "required": True},
+        {"name": "to", "required": False},
+        {"name": "via"},
+    ],
+    "icons": [ICON],
+    "_meta": {"harbour/id": 9},
+}
+CAPABILITIES: dict[str, Any] = {
+    "tools": {"listChanged": True},
+    "resources": {"listChanged": False, "subscribe": True},
+    "prompts": {},
+    "logging": {},
+    "completions": {},
+    "extensions": {"example.com/charts": {"datum": "LAT"}},
+    "experimental": {"tides": {"v": 2}},
+    "tasks": {"list": {}, "requests": {"tools": {"call": {}}}},
+    "somethingNew": {"a": [1]},
+}
+PAGE = {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "public", "_meta": SERVER}
+
+# (class name, message)
+VECTORS: list[tuple[str, dict[str, Any]]] = [
+    ("Annotations", NOTES),
+    ("Annotations", {}),
+    ("Icon", ICON),
+    ("Icon", {"src": "data:image/svg+xml,", "theme": "light"}),
+    ("TextContent", TEXT),
+    ("TextContent", {**TEXT, "annotations": NOTES, "_meta": {"a": 1}}),
+    ("ImageContent", IMAGE),
+    ("ImageContent", {**IMAGE, "annotations": {"priority": 0}, "_meta": {}}),
+    ("AudioContent", AUDIO),
+    ("ResourceLink", LINK),
+    ("ResourceLink", {**RESOURCE, "type": "resource_link"}),
+    ("EmbeddedResource", EMBEDDED),
+    ("EmbeddedResource", {**EMBEDDED, "resource": BLOB, "annotations": NOTES, "_meta": {"a": 1}}),
+    ("UnknownContent", ALIEN),
+    ("TextResourceContents", INSIDE),
+    ("TextResourceContents", {"uri": "chart://0", "text": "", "_meta": {"a": 1}}),
+    ("BlobResourceContents", BLOB),
+    ("Tool", TOOL),
+    ("Tool", {"name": "now", "inputSchema": {"type": "object"}}),
+    ("ToolAnnotations", {"destructiveHint": False, "idempotentHint": True}),
+    ("ToolExecution", {}),
+    ("Resource", RESOURCE),
+    ("Resource", {"uri": "chart://1", "name": "chart 1"}),
+    ("ResourceTemplate", TEMPLATE),
+    ("Prompt", PROMPT),
+    ("Prompt", {"name": "hello"}),
+    ("PromptMessage", {"role": "user", "content": TEXT}),
+    ("PromptMessage", {"role": "assistant", "content": EMBEDDED}),
+    ("CallToolResult", {"content": [TEXT, IMAGE, AUDIO, LINK, EMBEDDED, ALIEN]}),
+    (
+        "CallToolResult",
+        {
+            "resultType": "complete",
+            "content": [],
+            "structuredContent": {"high": ["14:07", None]},
+            "isError": False,
+            "_meta": SERVER,
+        },
+    ),
+    ("CallToolResult", {"content": [], "structuredContent": None, "isError": True}),
+    ("CallToolResult", {"content": [], "structuredContent": [1, "a", {}]}),
+    ("CallToolResult", {"structuredContent": 7.5}),
+    ("ListToolsResult", {**PAGE, "tools": [TOOL], "nextCursor": "page 2"}),
+    ("ListToolsResult", {"tools": []}),
+    ("ListResourcesResult", {**PAGE, "resources": [RESOURCE, RESOURCE], "nextCursor": ""}),
+    ("ListResourceTemplatesResult", {**PAGE, "resourceTemplates": [TEMPLATE]}),
+    ("ListPromptsResult", {**PAGE, "prompts": [PROMPT]}),
+    ("ReadResourceResult", {**PAGE, "contents": [INSIDE, BLOB]}),
+    ("GetPromptResult", {"messages": [{"role": "user", "content": IMAGE}], "description": "x"}),
+    ("CompleteResult", {"completion": {"values": ["Cork", "Cobh"], "total": 9, "hasMore": True}}),
+    ("CompleteResult", {"completion": {"values": []}, "resultType": "complete"}),
+    ("ServerCapabilities", CAPABILITIES),
+    ("ServerCapabilities", {}),
+    (
+        "InitializeResult",
+        {
+            "protocolVersion": "2025-11-25",
+            "capabilities": CAPABILITIES,
+            "serverInfo": {
+                "name": "harbour",
+                "version": "3.1",
+                "title": "Harbour office",
+                "description": "Tides and charts",
+                "websiteUrl": "https://harbour.example",
+                "icons": [ICON],
+            },
+            "instructions": "Ask for a port first.",
+            "_meta": {"a": 1},
+        },
+    ),
+    (
+        "DiscoverResult",
+        {
+            **PAGE,
+            "supportedVersions": ["2026-07-28", "2025-11-25"],
+            "capabilities": CAPABILITIES,
+            "instructions": "Ask for a port first.",
+        },
+    ),
+    ("Progress", {"progressToken": "t-1", "progress": 3, "total": 12.5, "message": "reading"}),
+    ("Progress", {"progressToken": 4, "progress": 0.5, "_meta": {"a": 1}}),
+]
