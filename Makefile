@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+FUZZ := --release --locked --manifest-path rust/fuzz/Cargo.toml
 RUST_SOURCES := $(shell find rust/wire rust/py -type f \( -name '*.rs' -o -name 'Cargo.toml' \) 2>/dev/null)
 # So that a virtual environment of the caller's, or its path set-up, has no say in ours.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
@@ -20,7 +21,7 @@ demo: build ## Build, then talk to the demo server over stdio and HTTP
 build: $(VENV)/.built ## Build the Rust core and install the package into .venv, editable
 
 test: $(VENV)/.dev build ## Run every test, Python and Rust
-	$(PY) -m pytest -n 2 --dist loadgroup
+	$(PY) -m pytest -n 2 --dist loadfile
 	cargo test --workspace --locked
 
 lint: $(VENV)/.dev build ## Style, types, stubs, import rules
@@ -29,6 +30,8 @@ lint: $(VENV)/.dev build ## Style, types, stubs, import rules
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest --concise ferrule._core
 	cargo fmt --all --check
+	cargo fmt --check --manifest-path rust/fuzz/Cargo.toml
+	cargo fmt --check --manifest-path benches/null_server/Cargo.toml
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(PY) -m pytest -q tests/test_import_rules.py
 
@@ -40,9 +43,15 @@ bench: $(VENV)/.dev build ## Measure against the floors and the peers, and hold 
 conformance: $(VENV)/.dev build ## Run the official conformance suite's client scenarios
 	$(PY) tests/conformance/run.py
 
-fuzz: ## Fuzz each decoder of the Rust core
+fuzz: ## Fuzz each decoder of the Rust core, after it has found the faults planted for it
 	@sh .ci/need cargo
-	cargo run --release --locked --manifest-path rust/fuzz/Cargo.toml
+	cargo build $(FUZZ) --features canary
+	@for target in events lines scan; do \
+		if cargo run $(FUZZ) --features canary -- $$target --seconds 60; then \
+			echo "the fault planted for the target '$$target' was not found" >&2; exit 1; \
+		fi; \
+	done
+	cargo run $(FUZZ)
 
 check: test lint ## What must be green before a change is handed in
 
@@ -50,7 +59,7 @@ mutants: $(VENV)/.dev build ## Break the source in small ways; each must turn a 
 	$(PY) tests/mutants/run.py
 
 clean: ## Remove everything the other targets made
-	rm -rf $(VENV) target rust/fuzz/target benches/null_server/target
+	rm -rf $(VENV) target rust/fuzz/target rust/fuzz/artifacts benches/null_server/target
 	rm -rf tests/servers/node/node_modules tests/conformance/node_modules
 	rm -rf .mypy_cache .ruff_cache python/ferrule/_core*.so
 	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -97,21 +97,35 @@ def environment() -> dict[str, str]:
 
 
 class OtherLoad:
-    """Tells which share of the CPUs processes took that are not this one's offspring."""
+    """Tells which share of the CPUs went to anything but this process and its offspring.
+
+    It is what `/proc/stat` says was busy or stolen, less what the own processes used: so it also
+    sees processes that lived for a moment only.
+    """
 
     def __init__(self) -> None:
-        self.when, self.ticks = time.monotonic(), _others_ticks()
+        self.when, self.ticks = time.monotonic(), _busy_ticks() - _own_ticks()
 
     def mark(self) -> float:
-        """Return the share since the last mark, in percent (0 where /proc is missing)."""
+        """Return the share since the last mark, in percent (0 where there is no /proc)."""
         before, ticks = self.when, self.ticks
-        self.when, self.ticks = time.monotonic(), _others_ticks()
+        self.when, self.ticks = time.monotonic(), _busy_ticks() - _own_ticks()
         available = (self.when - before) * (os.cpu_count() or 1) * 100
         return max(0.0, 100 * (self.ticks - ticks) / available)
 
 
-def _others_ticks() -> int:
-    """Add up the CPU time, in hundredths, of all other processes and their reaped children."""
+def _busy_ticks() -> int:
+    """Return the hundredths of a second that all CPUs were not idle."""
+    try:
+        first = Path("/proc/stat").read_text().partition("\n")[0]
+    except OSError:
+        return 0
+    fields = [int(field) for field in first.split()[1:9]]
+    return sum(fields) - fields[3] - fields[4]
+
+
+def _own_ticks() -> int:
+    """Return the hundredths of a second that this process and all below it used."""
     parents, ticks = {}, {}
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if entry.isdigit():
@@ -123,7 +137,7 @@ def _others_ticks() -> int:
     own = {os.getpid()}
     while grown := {pid for pid, parent in parents.items() if parent in own} - own:
         own |= grown
-    return sum(count for pid, count in ticks.items() if pid not in own)
+    return sum(ticks.get(pid, 0) for pid in own)
 
 
 # --- the null server ------------------------------------------------------------------------------

@@ -227,10 +227,10 @@ def void_reasons(samples: Samples) -> list[str]:
         title = "Is the run valid? floor over mcp, calls/s (median)"
         say(harness.table(title, ["row", "needed", "measured", ""], lines))
     if samples.quiet_only:
-        for row in names & {bound.row for bound in all_bounds()}:
-            counted = sum(samples.counts(row))
-            if counted < ENOUGH:
-                reasons.append(f"{row}: other processes left {counted} quiet rounds, {ENOUGH} are needed")
+        bounded = [row for row in dict.fromkeys(bound.row for bound in all_bounds()) if row in names]
+        loud = [row for row in bounded if sum(samples.counts(row)) < ENOUGH]
+        if loud:
+            reasons.append(f"other processes left fewer than {ENOUGH} quiet rounds for: {', '.join(loud)}")
     return reasons
 
 

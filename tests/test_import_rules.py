@@ -67,7 +67,6 @@ WORLD = {
 WORLD_ALLOWED = {
     ("_http.tls", "ssl"),  # makes the context, when the first https connection needs it
     ("_http.tls", "_thread"),  # the lock around that
-    ("_io.interface", "ssl"),  # never loaded: see the test below
 }
 THIRD_PARTY = {"orjson"}
 LONGEST_FILE = 500
@@ -85,6 +84,11 @@ class Module:
     def package(self) -> list[str]:
         """The parts of the package that its relative imports start from."""
         return self.name.split(".")[:-1]
+
+    @property
+    def types_only(self) -> bool:
+        """Is it there for type checkers alone?"""
+        return self.name.endswith(".interface")
 
     def nodes(self) -> Iterator[ast.AST]:
         """Everything that runs: all nodes outside `if TYPE_CHECKING:`."""
@@ -183,7 +187,7 @@ def test_only_the_standard_library_and_orjson_are_imported(module: Module) -> No
 
 
 def below_io() -> list[Module]:
-    return [module for module in modules().values() if (layer(module.name) or 0) <= 4]
+    return [module for module in modules().values() if (layer(module.name) or 0) <= 4 and not module.types_only]
 
 
 pure_module = pytest.mark.parametrize("module", below_io(), ids=lambda m: m.name)
@@ -197,8 +201,16 @@ def test_layers_below_io_do_not_touch_the_world(module: Module) -> None:
 
 
 @every_module
-def test_nobody_loads_the_types_of_io(module: Module) -> None:
-    assert "_io.interface" not in relative_imports(module)
+def test_the_core_is_reached_through_one_module(module: Module) -> None:
+    direct = [target for target in relative_imports(module) if target.partition(".")[0] == "_core"]
+    assert not direct or module.name == "_wire" or module.types_only, (
+        "import it from _wire, so that a stand-in can take its place"
+    )
+
+
+@every_module
+def test_modules_of_types_alone_are_never_loaded(module: Module) -> None:
+    assert not [name for name in relative_imports(module) if name.endswith(".interface")]
 
 
 @pure_module

@@ -2,23 +2,24 @@
 
 Frames are tuples whose first item is their kind:
 
-    (HEAD, ResponseHead)                         once a response; 1xx responses are swallowed
-    (BODY, bytes, flags)                         the whole body of a response that is no event stream; none if it is empty
-    (EVENT, bytes, flags, id|None, retry|None)   one event of type "message"; the data is b"" when it carried only an id or retry
-    (EVENT, bytes, flags, id|None, retry|None, type)   one event of another type, such as "endpoint"
-    (COMMENT,)                                   comment lines were seen; at most one a read
-    (DATA, bytes)                                a raw piece of a body with a Content-Encoding
-    (END, reusable)                              the HTTP message is complete
-    (LINE, bytes, flags)                         one line, without its ending; empty lines are skipped
-    (FAULT, code, position, size)                the last frame: the decoder is dead, whatever it is given gives no frames
-    (FAULT, code, position, size, id|None)       only from LineDecoder, only line_too_long: the line is skipped and decoding
-                                                 goes on; id: of the response that the line holds, if its first 4 KiB tell
+    (HEAD, ResponseHead)                             once a response; 1xx responses are swallowed
+    (BODY, bytes, flags)                             the whole body of a response that is no event stream, unless empty
+    (EVENT, bytes, flags, id|None, retry|None)       an event of type "message"; b"": it had an id or a retry only
+    (EVENT, bytes, flags, id|None, retry|None, type) an event of another type, such as "endpoint"
+    (COMMENT,)                                       comment lines were seen; at most one a read
+    (DATA, bytes)                                    a raw piece of a body with a Content-Encoding
+    (END, reusable)                                  the HTTP message is complete
+    (LINE, bytes, flags)                             one line, without its ending; empty lines are skipped
+    (FAULT, code, position, size)                    the last frame: from now on the decoder gives none
+    (FAULT, code, position, size, id|None)           line_too_long (LineDecoder): that line is skipped, decoding goes
+                                                     on; id: of the response in it, if its first 4 KiB tell
 
 flags: FLAG_SLOW (an integer beyond 64 bit or an escaped lone surrogate may be there: use `json`), FLAG_DEEP (nested
-beyond 1024; only looked for when FLAG_SLOW). A byte order mark before a body, a stream of events or of lines is stripped.
+beyond 1024; only looked for when FLAG_SLOW). A byte order mark before a body, a stream of events or of lines is
+stripped.
 
-An id is text, "" included (it resets the cursor); ids that are not UTF-8, hold NUL or exceed 4 KiB are ignored. A retry seen in an
-event that the end of the stream cut off is handed out alone, before END or FAULT.
+An id is text, "" included (it resets the cursor); one that is not UTF-8, holds NUL or exceeds 4 KiB is ignored. A
+retry in an event that the end of the stream cut off is handed out alone, before END or FAULT.
 
 position: bytes since `begin()`; for message_too_large and line_too_long, bytes since the body or the stream of lines
 began. size: of the offending thing as far as known, one above the limit where reading stopped there.
@@ -26,6 +27,33 @@ began. size: of the offending thing as far as known, one above the limit where r
 
 from collections.abc import Sequence
 from typing import Any, Final, final
+
+__all__ = [
+    "BODY",
+    "CODES",
+    "COMMENT",
+    "DATA",
+    "END",
+    "EVENT",
+    "FAULT",
+    "FLAG_DEEP",
+    "FLAG_SLOW",
+    "HEAD",
+    "KIND_JSON",
+    "KIND_OTHER",
+    "KIND_SSE",
+    "LINE",
+    "VERSION",
+    "BodyDecoder",
+    "LineDecoder",
+    "RequestTemplate",
+    "ResponseDecoder",
+    "ResponseHead",
+    "check_json",
+    "decode_header_value",
+    "encode_header_value",
+    "encode_message",
+]
 
 # kinds of frames (first item of each tuple)
 HEAD: Final[int]
@@ -83,12 +111,17 @@ class ResponseDecoder:
     Reads go into `get_buffer()`, always the same view on memory of fixed size, followed by `buffer_updated(n)`;
     or bytes come through `feed`. Neither raises for anything that the peer sent or that `n` is.
     """
-    def __new__(cls, *, buffer_size: int = 65536, max_head: int = 65536, max_message: int = 67108864) -> ResponseDecoder: ...
+    def __new__(
+        cls, *, buffer_size: int = 65536, max_head: int = 65536, max_message: int = 67108864
+    ) -> ResponseDecoder: ...
     def get_buffer(self, sizehint: int = -1, /) -> memoryview: ...
     def begin(self, *, connect: bool = False) -> None:
-        """Expect one response. Bytes without it are FAULT unsolicited. `connect`: a 2xx has no body and END says
-        reusable, since the stream goes on as a tunnel. Raises RuntimeError when the last response is not complete
-        or the decoder is dead."""
+        """Expect one response.
+
+        Bytes that come without it are FAULT unsolicited. `connect`: a 2xx has no body, and END says reusable, since
+        the stream goes on as a tunnel. Raises RuntimeError when the last response is not complete or the decoder is
+        dead.
+        """
     def buffer_updated(self, nbytes: int, /) -> list[tuple[Any, ...]]: ...
     def feed(self, data: bytes, /) -> list[tuple[Any, ...]]: ...
     def eof(self) -> list[tuple[Any, ...]]: ...
@@ -117,7 +150,9 @@ class RequestTemplate:
     `mirror`: add Mcp-Method and, when a name is given, Mcp-Name (base64 sentinel where needed).
     Raises ValueError(code, position, size) for a name or value that cannot be sent.
     """
-    def __new__(cls, method: str, target: str, headers: Sequence[tuple[str, str]], *, mirror: bool = False) -> RequestTemplate: ...
+    def __new__(
+        cls, method: str, target: str, headers: Sequence[tuple[str, str]], *, mirror: bool = False
+    ) -> RequestTemplate: ...
     def request(
         self,
         id: int | None,
@@ -131,8 +166,8 @@ class RequestTemplate:
     ) -> bytes:
         """The whole HTTP request around a JSON-RPC request (id) or notification (None).
 
-        `params` is a serialised JSON object without `_meta` (or None: no params unless there is meta); `meta` and `extra_meta` are serialised
-        objects whose members are joined under `params._meta`.
+        `params` is a serialised JSON object without `_meta` (or None: no params unless there is meta); `meta` and
+        `extra_meta` are serialised objects whose members are joined under `params._meta`.
         """
     def body(self, data: bytes, headers: Sequence[tuple[str, str]] | None = None, /) -> bytes:
         """The whole HTTP request around an already serialised message (a reply)."""

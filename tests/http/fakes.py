@@ -11,7 +11,7 @@ from ferrule._http.pool import Pool
 from ferrule._http.url import parse_url
 from ferrule._io import Expired
 from ferrule.limits import Limits
-from tests.http.wire import Recorder, drive
+from tests.http.wire import Recorder, answer, drive
 
 FOREVER = 1e9
 
@@ -61,6 +61,9 @@ class FakeStream:
         self.answer_while_writing = b""
 
     async def write(self, data: bytes, deadline: float, /) -> None:
+        self.write_now(data, deadline)
+
+    def write_now(self, data: bytes, deadline: float, /) -> None:
         if self.closed:
             raise ConnectionResetError
         self.written.append(data)
@@ -224,3 +227,25 @@ def open_exchange(
     stream = connection.stream
     assert isinstance(stream, FakeStream)
     return exchange, connection, stream
+
+
+def finish(stream: FakeStream) -> None:
+    stream.arrive(answer())
+
+
+def idle_connections(io: FakeIO, pool: Pool, count: int) -> list[FakeStream]:
+    """So many idle connections, the last one given back last."""
+    streams = [open_exchange(io, pool)[2] for _ in range(count)]
+    for stream in streams:
+        finish(stream)
+    return streams
+
+
+def taken_stream(pool: Pool) -> Any:
+    connection = pool.take()
+    return connection and connection.stream
+
+
+def waiting(io: FakeIO, pool: Pool, deadline: float = FOREVER) -> tuple[Waiting, Recorder]:
+    exchange = Recorder(io)
+    return Waiting(pool.send(exchange, b"waited", deadline)), exchange

@@ -137,11 +137,12 @@ def test_many_tiny_members_take_linear_time() -> None:
 
     def seconds(count: int) -> float:
         data = member * count
-        start = time.perf_counter()
+        start = time.thread_time()
         for at in range(0, len(data), 65536):
             list(inflater.feed(data[at : at + 65536]))
-        return time.perf_counter() - start
+        return time.thread_time() - start
 
     inflater = Inflater("gzip")
-    seconds(3000)
-    assert seconds(24000) < 20 * seconds(3000)
+    few = min(seconds(3000) for _ in range(5))
+    many = min(seconds(24000) for _ in range(3))
+    assert many < 20 * few

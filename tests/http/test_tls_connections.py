@@ -248,7 +248,7 @@ def self_signed(path: Path) -> None:
 
 @pytest.mark.req("W23")
 def test_a_server_without_tls_says_so(driver: Driver, wire: Serve) -> None:
-    server = wire([answer(b"hunter2"), GONE])
+    server = wire([Peer.read_some, answer(b"hunter2"), GONE])
     url = server.url.replace("http:", "https:")
 
     error = refused(driver, url, client_context())

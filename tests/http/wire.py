@@ -20,7 +20,10 @@ from types import TracebackType
 from typing import Any
 
 from ferrule._http.exchange import Exchange
+from ferrule._http.pool import Pool
+from ferrule._http.url import parse_url
 from ferrule.errors import FerruleError
+from ferrule.limits import Limits
 
 PATIENCE = 10.0
 """Seconds after which something that should have happened fails the test."""
@@ -332,6 +335,20 @@ async def call(
         connection.leave(exchange)
     exchange.slot.result()
     return exchange
+
+
+class pool_to:
+    """A pool that is closed at the end of an `async with`."""
+
+    def __init__(self, io: Any, server: WireServer, *, endpoint: Any = None, tls: Any = None, **limits: Any) -> None:
+        self.pool = Pool(io, parse_url(server.url), limits=Limits(**limits), endpoint=endpoint, tls=tls)
+
+    async def __aenter__(self) -> Pool:
+        return self.pool
+
+    async def __aexit__(self, *reason: object) -> None:
+        await self.pool.close()
+        assert not self.pool.connections
 
 
 class Driver:

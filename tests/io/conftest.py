@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import pytest
 
@@ -55,3 +56,11 @@ def black_hole() -> Iterator[int]:
             with suppress(BlockingIOError):
                 waiting.connect(listener.getsockname())
         yield listener.getsockname()[1]
+
+
+@pytest.fixture(params=["plain", "tls"])
+def wire(request: pytest.FixtureRequest, certificates: Any) -> Any:
+    """Options for a peer, and for dialling it."""
+    if request.param == "plain":
+        return {}, {}
+    return {"tls": certificates.server}, {"tls": certificates.client(), "server_hostname": "localhost"}

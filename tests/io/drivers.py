@@ -187,6 +187,17 @@ def echo(sock: socket.socket) -> None:
         sock.sendall(data)
 
 
+class SteppingLoop(asyncio.SelectorEventLoop):
+    """Calls `on_step` after each turn."""
+
+    on_step: Callable[[], None] | None = None
+
+    def _run_once(self) -> None:
+        super()._run_once()  # type: ignore[misc]
+        if self.on_step is not None:
+            self.on_step()
+
+
 class Driver:
     """One of the drivers, as the fixture `driver` hands it to a test."""
 
@@ -204,8 +215,13 @@ class Driver:
     def make(self) -> Any:
         return BlockingIO() if self.blocking else AsyncIO()
 
-    def run(self, scenario: Callable[[Any], Coroutine[Any, Any, Any]], *, close: bool = True) -> Any:
-        """Run `scenario(io)` to its end, then see that nothing is left: task, thread, descriptor, exception."""
+    def run(
+        self, scenario: Callable[[Any], Coroutine[Any, Any, Any]], *, close: bool = True, thorough: bool = True
+    ) -> Any:
+        """Run `scenario(io)` to its end, then see that nothing is left: task, thread, descriptor, exception.
+
+        `thorough`: collect garbage as well, which may bring more to light and takes time.
+        """
         before = open_descriptors()
         threads = set(threading.enumerate())
 
@@ -217,8 +233,8 @@ class Driver:
                 if close:
                     await io.close(io.now() + 5)
 
-        value = run(whole()) if self.blocking else self.run_loop(whole())
-        if close:
+        value = run(whole()) if self.blocking else self.run_loop(whole(), thorough=thorough)
+        if close and thorough:
             gc.collect()
             until(lambda: not self._left(threads), "the end of every thread")
             until(lambda: not open_descriptors() - before, "the closing of every descriptor")
@@ -228,10 +244,10 @@ class Driver:
         ours = ("ferrule-",)
         return {thread for thread in set(threading.enumerate()) - threads if thread.name.startswith(ours)}
 
-    def run_loop(self, main: Coroutine[Any, Any, Any]) -> Any:
+    def run_loop(self, main: Coroutine[Any, Any, Any], *, thorough: bool = True) -> Any:
         """Run on a fresh loop; a task left over or an exception nobody took fails the test."""
         troubles: list[Any] = []
-        factory: Any = None
+        factory: Any = SteppingLoop
         if self.name == "uvloop":
             import uvloop
 
@@ -249,8 +265,8 @@ class Driver:
 
         with asyncio.Runner(loop_factory=factory) as runner:
             value = runner.run(watched())
-            gc.collect()
-        gc.collect()
+            if thorough:
+                gc.collect()
         assert not troubles, troubles
         return value
 

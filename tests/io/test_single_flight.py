@@ -115,7 +115,7 @@ def test_a_verdict_about_the_server_is_every_callers_error_and_the_body_ran_once
     driver.run(scenario)
 
 
-@pytest.mark.req("N10", "C5")
+@pytest.mark.req("N10")
 @pytest.mark.parametrize("failure", [Expired(), RequestTimeout("late", request_sent=False)], ids=["expired", "timeout"])
 def test_a_leader_that_times_out_hands_over_to_a_follower_with_its_own_deadline(
     driver: Driver, failure: Exception
@@ -196,7 +196,7 @@ def test_a_body_may_enter_another_key(driver: Driver) -> None:
     assert driver.run(scenario) == 3
 
 
-@pytest.mark.req("E9")
+@pytest.mark.req("V3")
 def test_on_asyncio_the_body_runs_without_the_context_of_the_caller_that_was_first(loop_driver: Driver) -> None:
     async def scenario(io: Any) -> Any:
         MARK.set("trace of the first caller")

@@ -37,6 +37,9 @@ class Real:
     prompt: tuple[str, dict[str, str], str]
     options: dict[str, Any] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return self.name
+
     def add(self, client: Client, a: int, b: int) -> None:
         """Have the server add; the answer must be right."""
         tool, text = self.adding
@@ -117,16 +120,10 @@ SERVERS = [
 ]
 
 
-def cases(servers: list[Real]) -> list[Any]:
-    """Parameters that keep one server's tests in one test process."""
-    groups = [pytest.mark.xdist_group(real.name.partition("-")[0]) for real in servers]
-    return [pytest.param(real, id=real.name, marks=group) for real, group in zip(servers, groups, strict=True)]
+on_sdk_servers = pytest.mark.parametrize("real", SDK, ids=str, indirect=True)
 
 
-on_sdk_servers = pytest.mark.parametrize("real", cases(SDK), indirect=True)
-
-
-@pytest.fixture(scope="module", params=cases(SERVERS))
+@pytest.fixture(scope="module", params=SERVERS, ids=str)
 def real(request: pytest.FixtureRequest) -> Real:
     """One server in one way to talk to it."""
     chosen: Real = request.param

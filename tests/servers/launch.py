@@ -18,15 +18,20 @@ import pytest
 
 HERE = Path(__file__).parent
 NODE_FOLDER = HERE / "node"
+SUITE_FOLDER = HERE.parent / "conformance"
 EVERYTHING = NODE_FOLDER / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 PATIENCE = 30.0
+
+# Linux: PR_SET_PDEATHSIG, so that a test run that is killed leaves no server behind.
+_DIE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
+DYING_WITH_US = [sys.executable, "-I", "-S", "-c", _DIE] if sys.platform == "linux" else []
 
 
 @contextlib.contextmanager
 def running(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
     """A process in a group of its own; the whole group is ended on the way out."""
     process = subprocess.Popen(
-        argv,
+        [*DYING_WITH_US, *argv],
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -92,6 +97,15 @@ def need_node() -> None:
     install(NODE_FOLDER)
 
 
+def node() -> str:
+    """A Node of 20 or newer: the machine's own, or the one that the conformance suite brings from npm."""
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    if int(version.lstrip("v").partition(".")[0]) >= 20:
+        return "node"
+    install(SUITE_FOLDER)
+    return str(SUITE_FOLDER / "node_modules/.bin/node")
+
+
 def install(folder: Path) -> None:
     """`npm ci`, once for a lock file, whoever else is about to do the same."""
     import fcntl
@@ -112,7 +126,7 @@ def everything_over_http() -> Iterator[str]:
     need_node()
     for _ in range(5):
         port = free_port()
-        argv = ["node", str(EVERYTHING), "streamableHttp"]
+        argv = [node(), str(EVERYTHING), "streamableHttp"]
         with running(argv, stdout=subprocess.DEVNULL, env={**os.environ, "PORT": str(port)}) as process:
             if answers(process, port):
                 yield f"http://127.0.0.1:{port}/mcp"
@@ -123,7 +137,7 @@ def everything_over_http() -> Iterator[str]:
 def everything_over_stdio() -> list[str]:
     """The command of server-everything over stdio."""
     need_node()
-    return ["node", str(EVERYTHING), "stdio"]
+    return [node(), str(EVERYTHING), "stdio"]
 
 
 def free_port() -> int:

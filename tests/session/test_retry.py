@@ -31,10 +31,10 @@ IF_IDEMPOTENT: list[FerruleError] = [
     HTTPStatusError("x", status=503),
     HTTPStatusError("x", status=429),
     InvalidMessage("x"),
-    SessionExpired("x"),
 ]
 NEVER: list[FerruleError] = [
     RequestTimeout("x", request_sent=True),
+    SessionExpired("x"),  # at most once, in a new session: that is no retry
     LimitExceeded("x", limit="max_message_bytes", request_sent=True),
     HTTPStatusError("x", status=400),
     HTTPStatusError("x", status=501),

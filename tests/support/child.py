@@ -36,6 +36,16 @@ def echo() -> Step:
     return ["echo"]
 
 
+def hold() -> Step:
+    """Keep the request for a later `release`."""
+    return ["hold"]
+
+
+def release() -> Step:
+    """Echo this request and then those that were held, the latest first."""
+    return ["release"]
+
+
 def error(code: int, message: str = "refused", data: Any = None) -> Step:
     return ["error", code, message, data]
 
@@ -51,7 +61,7 @@ def send(message: Any) -> Step:
 
 
 def raw(data: bytes) -> Step:
-    """Bytes on stdout as they are."""
+    """Bytes on stdout as they are, but `$ID` is the request's id."""
     return ["raw", data.decode("latin-1")]
 
 
@@ -62,6 +72,21 @@ def big(size: int) -> Step:
 
 def stderr(text: str) -> Step:
     return ["stderr", text]
+
+
+def surroundings() -> Step:
+    """A text block of JSON: the child's environ, cwd, and the arguments after its own."""
+    return ["surroundings"]
+
+
+def deaf() -> Step:
+    """Close stdin, and go on."""
+    return ["deaf"]
+
+
+def mute() -> Step:
+    """Close stdout, and go on."""
+    return ["mute"]
 
 
 def die(code: int = 0, *, by_signal: int | None = None) -> Step:
@@ -164,6 +189,16 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def is_running(pid: int) -> bool:
+    """Does the process exist, and not as a zombie? For one whose parent may reap it late, or never."""
+    if not Path("/proc/self/stat").exists():
+        return is_alive(pid)
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 # --- the program ---------------------------------------------------------------------------------
 
 _INFO = {"name": "scripted", "version": "1.0"}
@@ -178,6 +213,7 @@ class _Child:
         self.log_path: str = spec["log"]
         self.used: dict[str, int] = {}
         self.stubborn = False
+        self.held: list[Message] = []
         self._count_earlier_lives()
         self.log({"pid": os.getpid()})
 
@@ -239,6 +275,14 @@ class _Child:
         arguments = message.get("params", {}).get("arguments", {})
         self.do_answer(message, _text(json.dumps(arguments, sort_keys=True)))
 
+    def do_hold(self, message: Message) -> None:
+        self.held.append(message)
+
+    def do_release(self, message: Message) -> None:
+        self.do_echo(message)
+        while self.held:
+            self.do_echo(self.held.pop())
+
     def do_error(self, message: Message, code: int, text: str, data: Any = None) -> None:
         problem = {"code": code, "message": text} | ({} if data is None else {"data": data})
         self.write({"jsonrpc": "2.0", "id": message.get("id"), "error": problem})
@@ -252,8 +296,18 @@ class _Child:
     def do_send(self, _: Message, message: Any) -> None:
         self.write(message)
 
-    def do_raw(self, _: Message, data: str) -> None:
-        self.write_bytes(data.encode("latin-1"))
+    def do_raw(self, message: Message, data: str) -> None:
+        self.write_bytes(data.replace("$ID", json.dumps(message.get("id"))).encode("latin-1"))
+
+    def do_surroundings(self, message: Message) -> None:
+        seen = {"environ": dict(os.environ), "cwd": os.getcwd(), "argv": sys.argv[2:]}
+        self.do_answer(message, _text(json.dumps(seen)))
+
+    def do_deaf(self, _: Message) -> None:
+        os.close(0)
+
+    def do_mute(self, _: Message) -> None:
+        os.close(1)
 
     def do_big(self, message: Message, size: int) -> None:
         self.do_answer(message, _text("x" * size))

@@ -1,5 +1,6 @@
 """When connections are used again, replaced, waited for and given up, as seen from the server."""
 
+import socket
 import time
 from threading import Event, Lock
 from typing import Any
@@ -67,7 +68,10 @@ DEATHS = {
     "closed": close(),
     "reset": reset(),
     "closed inside the head": [raw(b"HTTP/1.1 200 OK\r\nContent-Le"), close()],
-    "closed inside a body": [raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"), close()],
+    "closed inside a body": [
+        raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"),
+        close(),
+    ],
     "closed inside a chunk": [raw(http(200, b"", [JSON, CHUNKED], length=False) + b"ff\r\n{"), close()],
     "closed inside an event": [raw(http(200, b"", [SSE, CHUNKED], length=False) + chunk(b"data: {")), close()],
     "a stream that ends": stream(end=True),
@@ -77,9 +81,7 @@ DYING = pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS.keys())
 
 @pytest.mark.req("W16", "R4")
 @DYING
-def test_an_idempotent_request_goes_again_when_its_reused_connection_dies(
-    flavour: Any, serve: Any, death: Any
-) -> None:
+def test_an_idempotent_request_goes_again_when_its_reused_connection_dies(flavour: Any, serve: Any, death: Any) -> None:
     server = serve({"tools/list": turns(death, answer({"tools": []}))})
     client = flavour.connect(server.url, retry=FAST)
     assert client.list_tools() == []
@@ -129,6 +131,11 @@ def early(data: bytes, *then: Step) -> Step:
     return step
 
 
+def hang_up(turn: Any) -> None:
+    """Say that nothing more will come, and read on."""
+    turn.sock.shutdown(socket.SHUT_WR)
+
+
 def stay(turn: Any) -> None:
     """Neither read nor close."""
     turn.ended = True
@@ -140,7 +147,7 @@ def stay(turn: Any) -> None:
 def test_an_early_413_is_read_while_a_large_body_is_still_being_sent(flavour: Any, serve: Any, then: Step) -> None:
     refused = http(413, b"<html>too large</html>", [("Content-Type", "text/html")])
     server = serve({"accept": turns(early(refused, then), lambda turn: None)})
-    client = flavour.connect(server.url, protocol="stateless", timeout=10)
+    client = flavour.connect(server.url, protocol="stateless", timeout=4)
     with pytest.raises(HTTPStatusError) as caught:
         client.call_tool("echo", BIG)
     assert (caught.value.status, caught.value.request_sent) == (413, True)
@@ -150,9 +157,9 @@ def test_an_early_413_is_read_while_a_large_body_is_still_being_sent(flavour: An
 @pytest.mark.req("W16", "W12")
 def test_an_early_json_rpc_error_is_the_answer_also_when_the_server_hangs_up_then(flavour: Any, serve: Any) -> None:
     body = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too large"}}'
-    said = early(http(400, body, [JSON, ("Connection", "close")]), lambda turn: turn.sock.shutdown(1), hang())
+    said = early(http(400, body, [JSON, ("Connection", "close")]), hang_up, hang())
     server = serve({"accept": turns(said, lambda turn: None)})
-    client = flavour.connect(server.url, protocol="stateless", timeout=10)
+    client = flavour.connect(server.url, protocol="stateless", timeout=4)
     with pytest.raises(RPCError) as caught:
         client.call_tool("echo", BIG)
     assert (caught.value.code, caught.value.http_status) == (-32600, 400)
@@ -228,9 +235,7 @@ def test_json_answers_share_one_connection(flavour: Any, serve: Any, era: str) -
 
 @pytest.mark.req("W18")
 @ERAS
-def test_a_stream_that_ended_cleanly_leaves_its_connection_to_the_next_call(
-    flavour: Any, serve: Any, era: str
-) -> None:
+def test_a_stream_that_ended_cleanly_leaves_its_connection_to_the_next_call(flavour: Any, serve: Any, era: str) -> None:
     sent = [Event() for _ in range(4)]
     ends = iter(sent)
     # The end comes in a piece of its own, after the answer.

@@ -56,7 +56,9 @@ def message(request: Request, value: str = "ok") -> bytes:
     return json.dumps(result_for(request, text(value))).encode()
 
 
-def coded(coding: str, make: Callable[[Request], bytes], kind: tuple[str, str] = JSON, pieces: int | None = None) -> Step:
+def coded(
+    coding: str, make: Callable[[Request], bytes], kind: tuple[str, str] = JSON, pieces: int | None = None
+) -> Step:
     return raw(lambda request: http(200, make(request), [kind, ("Content-Encoding", coding)]), pieces=pieces)
 
 

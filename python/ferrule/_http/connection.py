@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._core import ResponseHead
-    from .._io.interface import Slot, Stream
+    from .._io.interface import Slot, SocketStream
     from ..errors import FerruleError
     from .compression import CodedBody
     from .exchange import Exchange
@@ -60,7 +60,7 @@ class Connection:
         "_is_whole",
         "_mutex",
         "_pool",
-        "_write",
+        "_write_now",
         "drain_until",
         "exchange",
         "expires_at",
@@ -74,9 +74,9 @@ class Connection:
         "wait",
     )
 
-    stream: Stream | None
+    stream: SocketStream | None
     wait: Callable[[Slot, float], Awaitable[None]]
-    _write: Callable[[bytes, float], Awaitable[None]]
+    _write_now: Callable[[bytes, float], None]
 
     def __init__(self, pool: Pool, *, is_counted: bool) -> None:
         limits = pool.limits
@@ -102,15 +102,15 @@ class Connection:
     def __repr__(self) -> str:
         return f"<Connection to {self._pool.origin.origin}, {self.state}>"
 
-    def attach(self, stream: Stream) -> None:
+    def attach(self, stream: SocketStream) -> None:
         """Say over which stream the bytes go."""
         self.stream = stream
         self.wait = stream.wait
-        self._write = stream.write
+        self._write_now = stream.write_now
 
     # --- the caller's side -----------------------------------------------------------------------
 
-    async def send(self, exchange: Exchange, data: bytes, deadline: float) -> None:
+    def send(self, exchange: Exchange, data: bytes, deadline: float) -> None:
         """Begin an exchange by writing its request. Whatever comes of it, end with `leave`.
 
         A write error does not end the exchange: the server may have answered before it hung up.
@@ -133,7 +133,7 @@ class Connection:
         exchange.sent = True
         self._is_whole = False
         try:
-            await self._write(data, deadline)
+            self._write_now(data, deadline)
         except OSError:
             return
         self._is_whole = True
@@ -186,17 +186,17 @@ class Connection:
         end = None
         for frame in frames:
             kind = frame[0]
-            if kind == EVENT and len(frame) == 5:
-                exchange.on_event(frame[1], frame[2], frame[3], frame[4])
-            elif kind == BODY:
-                exchange.on_body(frame[1], frame[2])
-            elif kind == HEAD:
+            if kind == HEAD:
                 head = frame[1]
                 if head.encoding is not None or head.keep_alive is not None:
                     self._note(head)
                 exchange.on_head(head)
+            elif kind == BODY:
+                exchange.on_body(frame[1], frame[2])
             elif kind == END:
                 end = frame
+            elif kind == EVENT and len(frame) == 5:
+                exchange.on_event(frame[1], frame[2], frame[3], frame[4])
             elif end is not None:  # bytes after it: the response is good, the connection is not
                 end = (END, False)
             elif not self._pass_on_rare(frame):

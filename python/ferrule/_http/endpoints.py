@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
 
-    from .._io.interface import IO, Receiver, Stream
+    from .._io.interface import IO, Receiver, SocketStream
 
 _DEFAULT_PATH = "/mcp"
 
@@ -81,7 +81,7 @@ async def dial(
     context: ssl.SSLContext | None,
     receiver: Receiver,
     deadline: float,
-) -> Stream:
+) -> SocketStream:
     """Open a stream to where `url` is served.
 
     Args:

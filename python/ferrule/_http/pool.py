@@ -22,7 +22,6 @@ from .tls import check_tls
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable
 
     from .._io.interface import IO, Handle, Slot
     from ..limits import Limits
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from .exchange import Exchange
     from .tls import Tls
     from .url import Url
-
-    Opener = Callable[[Connection, float], Awaitable[None]]
 
 FRESH = 0.001
 """Seconds of idleness after which a connection is looked at before it is used again."""
@@ -47,8 +44,6 @@ class Pool:
             here.
         tls: What to trust, see `tls.context_from`.
         endpoint: Where to connect instead of the URL's own host and port.
-        opener: Opens a connection's stream and attaches it, instead of connecting directly: a
-            proxy's way in.
     """
 
     __slots__ = (
@@ -60,7 +55,6 @@ class Pool:
         "_is_blocking",
         "_is_closed",
         "_now",
-        "_open_stream",
         "_places",
         "_sweeper",
         "_tls",
@@ -79,7 +73,6 @@ class Pool:
         limits: Limits,
         tls: Tls = None,
         endpoint: Tcp | Unix | None = None,
-        opener: Opener | None = None,
     ) -> None:
         self._io = io
         self._now = io.now
@@ -91,7 +84,6 @@ class Pool:
         self._tls = tls
         self._context: ssl.SSLContext | None = None
         self._endpoint = endpoint
-        self._open_stream = opener or self._dial
         self._places = limits.max_connections
         self._waiters: OrderedDict[Slot, None] = OrderedDict()
         self._idle: list[Connection] = []
@@ -124,20 +116,19 @@ class Pool:
             ConnectionClosed: The pool was closed.
             Expired: At the deadline.
         """
-        while True:
-            connection = None if bypass else self.take()
-            if connection is None:
-                connection = await self.acquire(deadline, bypass=bypass)
-            try:
-                await connection.send(exchange, data, deadline)
-            except ConnectionClosed:
-                if connection.is_new:
-                    raise
-            except BaseException:
-                connection.leave(exchange)
-                raise
-            else:
+        connection = None if bypass else self.send_now(exchange, data, deadline)
+        while connection is None:
+            connection = await self.acquire(deadline, bypass=bypass)
+            if not _wrote(connection, exchange, data, deadline):
+                connection = None
+        return connection
+
+    def send_now(self, exchange: Exchange, data: bytes, deadline: float) -> Connection | None:
+        """As `send`, on an idle connection; None when nothing was sent because a place or one is missing."""
+        while (connection := self.take()) is not None:
+            if _wrote(connection, exchange, data, deadline):
                 return connection
+        return None
 
     def take(self) -> Connection | None:
         """Take a place and the idle connection that was used last; None when either is missing."""
@@ -224,7 +215,7 @@ class Pool:
                 raise self._closed()
             self.connections.add(connection)
         try:
-            await self._open_stream(connection, deadline)
+            await self._dial(connection, deadline)
         except BaseException:
             connection.close()
             raise
@@ -238,10 +229,10 @@ class Pool:
         return connection
 
     async def _dial(self, connection: Connection, deadline: float) -> None:
-        context = self.context() if self.origin.is_https else None
+        context = self._tls_context() if self.origin.is_https else None
         connection.attach(await dial(self._io, self.origin, self._endpoint, context, connection, deadline))
 
-    def context(self) -> ssl.SSLContext:
+    def _tls_context(self) -> ssl.SSLContext:
         """How this pool does TLS; made when first needed."""
         if self._context is None:
             from .tls import context_from
@@ -265,7 +256,7 @@ class Pool:
             connection.expires_at = now + connection.keep_alive
             idle = self._idle
             idle.append(connection)
-            turn = self._release(connection)
+            turn = self._release(connection) if connection.is_counted else None
             if idle[0].expires_at <= now or len(idle) > self.limits.max_connections:
                 too_old = self._take_too_old(now)
         if turn is not None:
@@ -318,7 +309,10 @@ class Pool:
         if not connection.is_counted:
             return None
         connection.is_counted = False
-        return self._next_turn()
+        if self._waiters:
+            return self._next_turn()
+        self._places += 1
+        return None
 
     def _next_turn(self) -> Slot | None:
         if self._waiters:
@@ -397,3 +391,17 @@ class Pool:
             f"the client of {self.origin.origin} was closed before the request was sent",
             request_sent=False,
         )
+
+
+def _wrote(connection: Connection, exchange: Exchange, data: bytes, deadline: float) -> bool:
+    """Begin an exchange on a connection. False: it was found closed before anything was written."""
+    try:
+        connection.send(exchange, data, deadline)
+    except ConnectionClosed:
+        if connection.is_new:
+            raise
+        return False
+    except BaseException:
+        connection.leave(exchange)
+        raise
+    return True

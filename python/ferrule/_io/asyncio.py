@@ -16,11 +16,13 @@ from time import monotonic
 from . import Closing, Expired, log_failure
 from .addresses import literal, unix
 from .asyncio_connect import drop, look_up, race
-from .asyncio_stream import SocketStream, handshake_limit
-from .single_flight import INSIDE, hands_over, refuse_reentry, twin
+from .asyncio_flight import Flight
+from .asyncio_stream import SocketStream
+from .single_flight import hands_over, refuse_reentry, twin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from typing import Any
@@ -47,7 +49,7 @@ class Slot:
         """Whom to wake; its result is None, or what the wait ends with."""
         self._value: Any = None
         self._error: BaseException | None = None
-        self._items: list[Any] = []
+        self._items: list[Any] | None = None
 
     def set(self, value: Any, /) -> None:
         """Give the value; the first of `set` and `fail` wins."""
@@ -70,6 +72,8 @@ class Slot:
     def post(self, item: Any, /) -> None:
         """Leave mail; dropped once `done`."""
         if not self.done:
+            if self._items is None:
+                self._items = []
             self._items.append(item)
             self.mail = True
             future = self.future
@@ -79,7 +83,7 @@ class Slot:
     def take_mail(self) -> list[Any]:
         """Return what was posted since the last call, in order."""
         self.mail = False
-        items, self._items = self._items, []
+        items, self._items = self._items or [], None
         return items
 
     def result(self) -> Any:
@@ -124,11 +128,12 @@ class AsyncIO:
         self._streams: weakref.WeakSet[SocketStream | PipeStream] = weakref.WeakSet()
         self._processes: weakref.WeakSet[AsyncProcess] = weakref.WeakSet()
 
-    def check(self) -> None:
-        """See `interface.IO.check`. The first loop that asks is the one."""
+    def check(self) -> bool:
+        """See `interface.IO.check`. The first loop that asks is the one; in a fork none is running."""
         loop = _get_running_loop()
         if loop is None or loop is not self._loop:
             self._adopt(loop)
+        return False
 
     def _adopt(self, loop: asyncio.AbstractEventLoop | None) -> None:
         from ..errors import ConfigError
@@ -165,7 +170,7 @@ class AsyncIO:
 
     # -- waiting
 
-    async def wait(self, slot: Slot, deadline: float, /) -> None:
+    async def wait(self, slot: Any, deadline: float, /) -> None:
         """See `interface.IO.wait`; it is the `wait` of every stream, too."""
         if slot.done or slot.mail:
             return
@@ -238,6 +243,8 @@ class AsyncIO:
             task.cancel()
             task.add_done_callback(lambda task: drop(task, discard))
             raise
+        if task.cancelled():
+            raise Closing  # nobody but `close` cancels it
         return task.result()
 
     def _keep(self, task: asyncio.Task[Any]) -> None:
@@ -278,20 +285,31 @@ class AsyncIO:
         if addresses is None:
             addresses = await look_up(loop, host, port)
         sock = await race(loop, addresses)
-        stream = SocketStream(self, sock, receiver)
-        options: dict[str, Any] = {}
-        if tls is not None:
-            options = {
-                "ssl": tls,
-                "server_hostname": server_hostname,
-                "ssl_handshake_timeout": handshake_limit(deadline),
-            }
+        stream = SocketStream(self, sock, receiver, guarded=tls is not None)
         try:
-            await loop.create_connection(lambda: stream, sock=sock, **options)
+            await self._attach(loop, stream, sock)
+            if tls is not None:
+                await stream.shake_hands(loop, tls, server_hostname, deadline)
+        except BaseException:
+            stream.discard()
+            raise
+        return stream
+
+    async def _attach(self, loop: asyncio.AbstractEventLoop, stream: SocketStream, sock: socket.socket) -> None:
+        """Give the socket a transport: two turns of the loop, which a cancellation must not come between.
+
+        A transport that is half made would share the descriptor's number with the socket, and both would close it.
+        """
+        task = loop.create_task(loop.create_connection(lambda: stream, sock=sock))
+        self._keep(task)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(lambda task: drop(task, lambda _: stream.discard()))
+            raise
         except BaseException:
             sock.close()
             raise
-        return stream
 
     async def spawn(
         self,
@@ -338,6 +356,9 @@ class AsyncIO:
 
     def background(self, coroutine: Coroutine[Any, Any, Any], /) -> Work:
         """See `interface.IO.background`."""
+        if self._closing:
+            coroutine.close()
+            return Work(None)
         try:
             task = self._here().create_task(coroutine, context=Context())
         except BaseException:
@@ -371,29 +392,15 @@ class AsyncIO:
             if error is None:
                 return flight.task.result()
             if leading:
+                self.refuse_if_closing()
                 raise error
             if not hands_over(error):
                 raise twin(error)
 
     def _take_off(self, key: object, body: Callable[[float], Awaitable[Any]], deadline: float) -> Flight:
-        loop = self._here()
-        flight = Flight()
-        context = Context()
-        context.run(INSIDE.set, (*INSIDE.get(), flight))
-
-        async def fly() -> Any:
-            return await body(deadline)
-
-        flight.task = loop.create_task(fly(), context=context)
+        flight = Flight(self._here(), body, deadline)
+        flight.task.add_done_callback(lambda _: self._remove(key, flight))
         self._keep(flight.task)
-
-        def land(task: asyncio.Task[Any]) -> None:
-            flight.error = asyncio.CancelledError() if task.cancelled() else task.exception()
-            self._remove(key, flight)
-            for slot in flight.waiters:
-                slot.set(None)
-
-        flight.task.add_done_callback(land)
         return flight
 
     def _remove(self, key: object, flight: Flight) -> None:
@@ -447,29 +454,18 @@ class AsyncIO:
             stream.abandon()
 
 
-class Flight:
-    """One run of a single-flight body, and who waits for it."""
-
-    __slots__ = ("error", "task", "waiters")
-
-    task: asyncio.Task[Any]
-
-    def __init__(self) -> None:
-        self.waiters: set[Slot] = set()
-        self.error: BaseException | None = None
-
-
 class Work:
     """A background task."""
 
     __slots__ = ("_task",)
 
-    def __init__(self, task: asyncio.Task[Any]) -> None:
+    def __init__(self, task: asyncio.Task[Any] | None) -> None:
         self._task = task
 
     def cancel(self) -> None:
         """End it at its next await."""
-        self._task.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
 
 def _fire(reference: weakref.ref[AsyncIO]) -> None:

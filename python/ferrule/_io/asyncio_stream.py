@@ -14,7 +14,7 @@ from contextvars import Context
 from time import monotonic
 
 from . import Expired, Unsent
-from .channels import readable_now
+from .channels import look_at, readable_now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .interface import Receiver
     from .processes import Pipe
 
-    Wait = Callable[[Slot, float], Coroutine[Any, Any, None]]
+    Wait = Callable[[Any, float], Coroutine[Any, Any, None]]
 
 FOREVER = 86400.0
 """Seconds that stand for no limit where asyncio wants one; the deadline is kept elsewhere."""
@@ -42,6 +42,8 @@ class SocketStream(asyncio.BufferedProtocol):
     __slots__ = (
         "__weakref__",
         "_io",
+        "_look",
+        "_made",
         "_paused",
         "_receiver",
         "_room",
@@ -56,23 +58,37 @@ class SocketStream(asyncio.BufferedProtocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, io: AsyncIO, sock: socket.socket, receiver: Receiver) -> None:
+    def __init__(self, io: AsyncIO, sock: socket.socket, receiver: Receiver, *, guarded: bool = False) -> None:
+        """`guarded`: nothing may come before the TLS handshake; it would be taken for what TLS protects."""
         self.closed = False
-        self.get_buffer = receiver.get_buffer  # type: ignore[method-assign, assignment]
-        self.buffer_updated = receiver.buffer_updated  # type: ignore[method-assign, assignment]
+        if guarded:
+            self.get_buffer = lambda sizehint: memoryview(bytearray(1))  # type: ignore[method-assign]
+            self.buffer_updated = self._breach  # type: ignore[method-assign]
+        else:
+            self._open(receiver)
         self.wait: Wait = io.wait
         self._io = io
         self._sock = sock
+        self._look = look_at(sock.fileno())
         self._receiver = receiver
+        self._made = False
         self._told = False
         self._paused = False
         self._room: deque[Slot] = deque()
+
+    def _open(self, receiver: Receiver) -> None:
+        self.get_buffer = receiver.get_buffer  # type: ignore[method-assign, assignment]
+        self.buffer_updated = receiver.buffer_updated  # type: ignore[method-assign, assignment]
+
+    def _breach(self, nbytes: int) -> None:
+        self._transport.abort()
 
     # -- what the transport calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport; behind TLS that is the one above it."""
         self._transport = transport  # type: ignore[assignment]  # uvloop's is no asyncio.Transport
+        self._made = True
 
     def eof_received(self) -> None:
         """Nothing more will come, whatever is still being written."""
@@ -102,35 +118,46 @@ class SocketStream(asyncio.BufferedProtocol):
 
     # -- what callers call
 
-    async def write(self, data: bytes, deadline: float, /) -> None:
-        """See `interface.Stream.write`."""
+    def write_now(self, data: bytes, deadline: float, /) -> None:
+        """See `interface.SocketStream.write_now`: the transport buffers what the kernel does not take."""
         if self.closed or self._transport.is_closing():
             raise ConnectionResetError("the stream is closed")
         self._transport.write(data)
 
+    async def write(self, data: bytes, deadline: float, /) -> None:
+        """See `interface.Stream.write`."""
+        self.write_now(data, deadline)
+
     def stale(self) -> bool:
         """See `interface.Stream.stale`. The transport has read TLS tickets when they came."""
-        return self.closed or self._transport.is_closing() or readable_now(self._sock.fileno())
+        return self.closed or self._transport.is_closing() or bool(self._look(0))
 
     def poll(self) -> None:
         """Do nothing: the loop reads."""
 
     async def start_tls(self, context: ssl.SSLContext, hostname: str, deadline: float, /) -> None:
         """See `interface.Stream.start_tls`."""
-        if self.closed or self._transport.is_closing():
-            raise ConnectionResetError("the stream is closed")
-        plain = self._transport
-        upgrade = asyncio.get_running_loop().start_tls(
-            plain, self, context, server_hostname=hostname, ssl_handshake_timeout=handshake_limit(deadline)
-        )
+        loop = asyncio.get_running_loop()
         try:
-            transport = await self._io.bounded(upgrade, deadline, None)
-            if transport is None:
-                raise ConnectionResetError("the connection was lost during the TLS handshake")
+            await self._io.bounded(self.shake_hands(loop, context, hostname, deadline), deadline, None)
         except BaseException:
-            plain.abort()
+            self._transport.abort()
             self._lost(None)
             raise
+
+    async def shake_hands(
+        self, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext, hostname: str, deadline: float
+    ) -> None:
+        """Put TLS between the transport and the receiver; on failure the stream is of no more use."""
+        if self.closed or self._transport.is_closing():
+            raise ConnectionResetError("the stream is closed")
+        self._open(self._receiver)
+        limit = max(1.0, min(deadline - monotonic() + 1.0, FOREVER))  # the deadline always comes first
+        transport = await loop.start_tls(
+            self._transport, self, context, server_hostname=hostname, ssl_handshake_timeout=limit
+        )
+        if transport is None:
+            raise ConnectionResetError("the connection was lost during the TLS handshake")
         self._transport = transport
 
     def finish_writing(self) -> None:
@@ -150,6 +177,12 @@ class SocketStream(asyncio.BufferedProtocol):
             _finish(self._transport)
             self._sock.close()
             self._lost(None)
+
+    def discard(self) -> None:
+        """Close without a word to the receiver: the stream was never handed out."""
+        self.closed = self._told = True
+        if self._made:
+            self._transport.abort()
 
     def abandon(self) -> None:
         """See `interface.Stream.abandon`. The loop, like its epoll, is the parent's: leave it alone."""
@@ -184,11 +217,6 @@ class BridgeStream(SocketStream):
             finally:
                 self._room.remove(slot)
         await super().write(data, deadline)
-
-
-def handshake_limit(deadline: float) -> float:
-    """Return a limit for asyncio's own timer that never comes before the deadline does."""
-    return max(1.0, min(deadline - monotonic() + 1.0, FOREVER))
 
 
 class PipeStream:

@@ -5,6 +5,7 @@ Knows threads, background work and single flight among threads. Streams are in `
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
@@ -82,8 +83,9 @@ class BlockingIO:
         self._works: set[Work] = set()
         self._finalizer: weakref.finalize[..., BlockingIO] | None = None
 
-    def check(self) -> None:
-        """Do nothing: threads may share this object."""
+    def check(self) -> bool:
+        """See `interface.IO.check`. Threads may share this object."""
+        return os.getpid() != self._pid
 
     def forked(self) -> bool:
         """See `interface.IO.forked`."""
@@ -148,7 +150,7 @@ class BlockingIO:
 
     # -- waiting
 
-    async def wait(self, slot: Slot, deadline: float, /) -> None:
+    async def wait(self, slot: Any, deadline: float, /) -> None:
         """See `interface.IO.wait`."""
         if slot.done or slot.mail:
             return
@@ -200,7 +202,7 @@ class BlockingIO:
                 await self.wait(slot, float("inf"))
         finally:
             for coroutine in coroutines:
-                if coroutine.cr_frame is not None and not coroutine.cr_running:  # type: ignore[attr-defined]
+                with contextlib.suppress(ValueError):  # interrupted while its thread still runs it
                     coroutine.close()
         return [slot.result() for slot in slots]
 
@@ -353,7 +355,8 @@ def _join(works: set[Work], deadline: float) -> None:
     for work in list(works):
         seconds = deadline - monotonic()
         if work.thread is not threading.current_thread() and seconds > 0:
-            work.thread.join(min(seconds, threading.TIMEOUT_MAX))
+            with contextlib.suppress(RuntimeError):  # added, and not started yet
+                work.thread.join(min(seconds, threading.TIMEOUT_MAX))
 
 
 def _end(wakers: WakerPool, works: set[Work], owner: int) -> None:

@@ -5,13 +5,13 @@ Knows roles, deadlines and wake-ups. What a channel is made of is in `channels`.
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from _thread import allocate_lock
 from collections import deque
 from time import monotonic
 
 from . import Closing, Expired, Unsent
+from .blocking_handshake import shake_hands
 from .channels import SocketChannel, TlsChannel, readable_now
 from .wakers import LONGEST, POLLIN, POLLOUT, Waker, new_poll
 
@@ -108,17 +108,16 @@ class BlockingStream:
             self._finalizer.detach()
         self._finalizer = weakref.finalize(self, channel.dispose)
 
-    # -- reading
-
-    async def wait(self, slot: Slot, deadline: float, /) -> None:
+    async def wait(self, slot: Any, deadline: float, /) -> None:
         """See `interface.Stream.wait`."""
         if slot.done or slot.mail:
             return
         try:
             with self._lock:
-                if self._leader is None and not self.closed:
+                leading = self._leader is None and not self.closed
+                if leading:
                     self._leader = slot
-            if self._leader is slot:
+            if leading:
                 self._lead(slot, deadline)
             if not (slot.done or slot.mail):
                 self._follow(slot, deadline)
@@ -134,38 +133,39 @@ class BlockingStream:
     def _lead(self, slot: Slot, deadline: float) -> None:
         """Read until the slot has something, or nothing more will come."""
         waker = self._waker
-        scope = self._wakers.scope()
+        wakers = self._wakers
         slot.waker = waker
         while True:
             waker.pending = False
             if slot.done or slot.mail:
                 return
-            if self.closed:
-                self._tell()
+            if (self.closed or wakers.over or wakers.scopes) and self._is_over():
                 return
-            if scope.over:
-                raise Closing
             if self._pending is not None and self._pending():
                 self._read()
-            elif not self._sleep(waker, deadline) and monotonic() >= deadline:
+                continue
+            seconds = deadline - monotonic()
+            waker.asleep = True
+            if waker.pending:
+                continue
+            ready = self._poll(seconds * 1000 if 0 < seconds < LONGEST else 0 if seconds <= 0 else LONGEST * 1000)
+            waker.asleep = False
+            for fd, _ in ready:
+                if fd != waker.fd:
+                    self._read()
+                else:
+                    waker.clear()
+            if not ready and monotonic() >= deadline:
                 raise Expired
 
-    def _sleep(self, waker: Waker, deadline: float) -> bool:
-        """Sleep until something can be read, or until woken, and read it; False if neither."""
-        seconds = deadline - monotonic()
-        if seconds > LONGEST:
-            seconds = LONGEST
-        waker.asleep = True
-        if waker.pending:
+    def _is_over(self) -> bool:
+        """Is there nothing more to wait for here? Only for the leader."""
+        if self.closed:
+            self._tell()
             return True
-        ready = self._poll(seconds * 1000 if seconds > 0 else 0)
-        waker.asleep = False
-        for fd, _ in ready:
-            if fd == waker.fd:
-                waker.clear()
-            else:
-                self._read()
-        return bool(ready)
+        if self._wakers.scope().over:
+            raise Closing
+        return False
 
     def _follow(self, slot: Slot, deadline: float) -> None:
         """Sleep while others read; take the lead when it is vacant."""
@@ -227,30 +227,26 @@ class BlockingStream:
 
     def poll(self) -> None:
         """Read what is there without waiting, unless somebody reads anyway."""
-        token = object()
-        try:
-            with self._lock:
-                if self._leader is None and not self.closed:
-                    self._leader = token
-            if self._leader is token:
-                while not self.closed and ((self._pending and self._pending()) or readable_now(self._channel.read_fd)):
-                    self._read()
-        finally:
-            with self._lock:
-                if self._leader is token:
-                    self._leader = None
-            self._pass_on()
+        self._if_vacant(self._read_all)
 
     def stale(self) -> bool:
         """See `interface.Stream.stale`. False while somebody reads: then it was asked for."""
+        return self.closed or self._if_vacant(self._channel.stale)
+
+    def _read_all(self) -> bool:
+        while not self.closed and ((self._pending and self._pending()) or readable_now(self._channel.read_fd)):
+            self._read()
+        return True
+
+    def _if_vacant(self, work: Callable[[], bool]) -> bool:
+        """Do something as the leader; False if there is another one."""
         token = object()
         try:
             with self._lock:
-                if self.closed:
-                    return True
-                if self._leader is None:
+                leading = self._leader is None and not self.closed
+                if leading:
                     self._leader = token
-            return self._leader is token and self._channel.stale()
+            return leading and work()
         finally:
             with self._lock:
                 if self._leader is token:
@@ -271,14 +267,16 @@ class BlockingStream:
         for heir in heirs:
             heir.wake()
         if finish:
-            self._finish_channel()
+            self._channel.finish_writing()
         if self.closed:
             self._settle()
 
-    # -- writing
-
     async def write(self, data: bytes, deadline: float, /) -> None:
-        """See `interface.Stream.write`.
+        """See `interface.Stream.write`."""
+        self.write_now(data, deadline)
+
+    def write_now(self, data: bytes, deadline: float, /) -> None:
+        """See `interface.SocketStream.write_now`.
 
         A message that was begun when its deadline passed is finished before the next one, so that the
         peer never sees half of one.
@@ -287,7 +285,9 @@ class BlockingStream:
         try:
             # Under the lock, since a send that does not wait is as short as taking a role.
             with self._lock:
-                if self._writer is None and self._owed is None and not self.closed and not self._finish:
+                if self.closed or self._finish:
+                    raise ConnectionResetError("the stream is closed")
+                if self._writer is None and self._owed is None:
                     state = self._begin(data)
             if state is not ENDED:
                 self._queue(data, state is BEGUN, deadline)
@@ -393,10 +393,9 @@ class BlockingStream:
         elif self._pending is not None and self._pending():
             self._read()
             return
+        poll.register(channel.write_fd, POLLOUT)
         if leading:
-            poll.register(channel.read_fd, POLLIN)
-        both = POLLOUT | POLLIN if leading and channel.read_fd == channel.write_fd else POLLOUT
-        poll.register(channel.write_fd, both)
+            poll.register(channel.read_fd, POLLIN | POLLOUT if channel.read_fd == channel.write_fd else POLLIN)
         waker.asleep = True
         ready = () if waker.pending else poll.poll(seconds * 1000)
         waker.asleep = False
@@ -405,8 +404,6 @@ class BlockingStream:
                 waker.clear()
             elif leading and fd == channel.read_fd and events & ~POLLOUT:
                 self._read()
-
-    # -- TLS
 
     async def start_tls(self, context: ssl.SSLContext, hostname: str, deadline: float, /) -> None:
         """See `interface.Stream.start_tls`. Nobody else may wait or write meanwhile."""
@@ -430,8 +427,7 @@ class BlockingStream:
                 raise ConnectionResetError("the stream is closed")
             sock = context.wrap_socket(channel.sock, server_hostname=hostname, do_handshake_on_connect=False)
             self._use(TlsChannel(sock))
-            while events := _handshake_step(sock):
-                self._await_event(waker, events, deadline)
+            shake_hands(sock, waker, deadline, lambda: self.closed)
         finally:
             with self._lock:
                 if self._leader is waker:
@@ -440,26 +436,6 @@ class BlockingStream:
                     self._writer = None
             self._pass_on()
             self._wakers.give(waker)
-
-    def _await_event(self, waker: Waker, events: int, deadline: float) -> None:
-        waker.pending = False
-        if self.closed:
-            raise ConnectionResetError("the stream was closed")
-        if waker.scope.over:
-            raise Closing
-        seconds = min(deadline - monotonic(), LONGEST)
-        if seconds <= 0:
-            raise Expired
-        poll = new_poll()
-        poll.register(waker.fd, POLLIN)
-        poll.register(self._channel.read_fd, events)
-        waker.asleep = True
-        ready = () if waker.pending or self.closed else poll.poll(seconds * 1000)
-        waker.asleep = False
-        if any(fd == waker.fd for fd, _ in ready):
-            waker.clear()
-
-    # -- the end
 
     def finish_writing(self) -> None:
         """See `interface.Stream.finish_writing`. A write that is under way fails, or ends first."""
@@ -470,13 +446,9 @@ class BlockingStream:
             writer = self._writer
             self._finished = writer is None
         if writer is None:
-            self._finish_channel()
+            self._channel.finish_writing()
         else:
             writer.wake()
-
-    def _finish_channel(self) -> None:
-        with contextlib.suppress(OSError):
-            self._channel.finish_writing()
 
     def close(self) -> None:
         """See `interface.Stream.close`."""
@@ -521,16 +493,3 @@ class BlockingStream:
         self.closed = self._told = self._disposed = True
         self._finalizer.detach()
         self._channel.abandon()
-
-
-def _handshake_step(sock: ssl.SSLSocket) -> int:
-    """Go on with the handshake; return what to wait for, or 0 when it is done."""
-    import ssl
-
-    try:
-        sock.do_handshake()
-    except ssl.SSLWantReadError:
-        return POLLIN
-    except ssl.SSLWantWriteError:
-        return POLLOUT
-    return 0

@@ -21,17 +21,23 @@ if TYPE_CHECKING:
     from .processes import Pipe
 
 
-def readable_now(fd: int) -> bool:
-    """Is there something to read at once? End of stream and errors count."""
+def look_at(fd: int) -> Callable[[float], list[tuple[int, int]]]:
+    """A poll that watches `fd` for something to read; end of stream and errors count. Takes milliseconds."""
     poll = new_poll()
     poll.register(fd, POLLIN)
-    return bool(poll.poll(0))
+    look: Callable[[float], list[tuple[int, int]]] = poll.poll
+    return look
+
+
+def readable_now(fd: int) -> bool:
+    """Is there something to read at once?"""
+    return bool(look_at(fd)(0))
 
 
 class SocketChannel:
     """A connected, non-blocking socket."""
 
-    __slots__ = ("pending", "read_fd", "recv_into", "send", "sock", "write_fd")
+    __slots__ = ("look", "pending", "read_fd", "recv_into", "send", "sock", "write_fd")
 
     commits = False
     """Once `send` was tried, must the same bytes be tried again before any others?"""
@@ -39,6 +45,7 @@ class SocketChannel:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.read_fd = self.write_fd = sock.fileno()
+        self.look = look_at(self.read_fd)
         self.recv_into: Callable[[Any], int] = sock.recv_into
         self.send: Callable[[Any], int] = sock.send
         self.pending: Callable[[], int] | None = None
@@ -46,11 +53,12 @@ class SocketChannel:
 
     def stale(self) -> bool:
         """See `interface.Stream.stale`."""
-        return readable_now(self.read_fd)
+        return bool(self.look(0))
 
     def finish_writing(self) -> None:
         """Half-close."""
-        self.sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_WR)
 
     def shutdown(self) -> None:
         """Wake whoever polls the socket, in whatever thread, and tell the peer."""
@@ -99,7 +107,7 @@ class TlsChannel(SocketChannel):
 
     def stale(self) -> bool:
         """Look with a read of one byte: session tickets decrypt to nothing, the rest was not asked for."""
-        if not self.sock.pending() and not readable_now(self.read_fd):
+        if not self.sock.pending() and not self.look(0):
             return False
         try:
             self.recv_into(bytearray(1))
@@ -116,7 +124,8 @@ class TlsChannel(SocketChannel):
 
     def finish_writing(self) -> None:
         """Half-close below TLS."""
-        socket.socket.shutdown(self.sock, socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(self.sock, socket.SHUT_WR)
 
 
 class PipeChannel:

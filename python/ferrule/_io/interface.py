@@ -17,7 +17,11 @@ class Receiver(Protocol):
         """Take note that `nbytes` were read into the buffer."""
 
     def connection_lost(self, error: Exception | None, /) -> None:
-        """Take note, exactly once, that no more bytes will come. None: a clean end of stream."""
+        """Take note, exactly once, that no more bytes will come. None: a clean end of stream, or `close()`.
+
+        blocking: from whoever reads or closes, never while another method runs. asyncio: from the loop,
+        one turn after `close()`.
+        """
 
 
 class Slot(Protocol):
@@ -48,8 +52,9 @@ class Stream(Protocol):
     async def write(self, data: bytes, deadline: float, /) -> None:
         """Hand `data` to the peer, in order, never interleaved with another write.
 
-        asyncio never waits here (the transport buffers). blocking: bytes that the peer sends meanwhile are
-        read and handed to the receiver, so that two full buffers cannot block each other.
+        asyncio: a socket's write never waits (the transport buffers), a child's waits until the kernel has the data.
+        blocking: bytes that the peer sends meanwhile are read and handed to the receiver, so that two full buffers
+        cannot block each other. A message that was begun when its writer gave up is finished before the next one.
 
         Raises:
             Expired: the deadline passed while the peer took nothing. `Unsent` (an Expired): and no byte of `data` was,
@@ -79,17 +84,29 @@ class Stream(Protocol):
         """Half-close: the peer sees end of stream (child: its stdin)."""
 
     def close(self) -> None:
-        """Close at once, from any thread, waking whoever waits. Idempotent; the receiver's `connection_lost` is called."""
+        """Close at once, waking whoever waits. Idempotent; the receiver's `connection_lost` is called.
+
+        blocking: from any thread.
+        """
 
     def abandon(self) -> None:
         """After fork: drop the descriptor without a word on the wire and without touching inherited locks."""
 
 
+class SocketStream(Stream, Protocol):
+    """A stream over a socket: no write of its own ever suspends its coroutine."""
+
+    def write_now(self, data: bytes, deadline: float, /) -> None:
+        """As `write`, without a coroutine's cost. asyncio: at once. blocking: blocks."""
+
+
 class Process(Protocol):
     """A child process whose stdin and stdout are `stream`."""
 
-    stream: Stream
     pid: int
+
+    @property
+    def stream(self) -> Stream: ...
 
     def exit_code(self) -> int | None:
         """The exit status if the child has ended (reaps it), else None."""
@@ -124,10 +141,14 @@ class IO(Protocol):
     def now(self) -> float:
         """Monotonic seconds; deadlines are on this clock. `math.inf` is a valid deadline."""
 
-    def check(self) -> None:
-        """Cheap (well under 1 us). Raise ConfigError when used from another event loop or, for asyncio, after fork.
+    def check(self) -> bool:
+        """Look whether this is still the process and loop it was, at the cost of a system call at most.
 
-        blocking: True/False is not returned; see `forked()`.
+        Returns:
+            True when this process is a fork (blocking only): all that was made before is the parent's.
+
+        Raises:
+            ConfigError: It is another event loop, or (asyncio) a fork.
         """
 
     def forked(self) -> bool:
@@ -143,7 +164,7 @@ class IO(Protocol):
         server_hostname: str | None,
         deadline: float,
         receiver: Receiver,
-    ) -> Stream:
+    ) -> SocketStream:
         """Open a TCP stream (or a Unix one at `path`); TCP_NODELAY on, next address on failure.
 
         Raises:
@@ -173,7 +194,10 @@ class IO(Protocol):
         """Run the user's function. asyncio: awaits what it returns if that is awaitable. Exceptions come out."""
 
     async def gather(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
-        """Run user code: concurrently on asyncio, in turn when blocking. First error wins, the others are cancelled/closed."""
+        """Run user code: concurrently on asyncio, in turn when blocking.
+
+        The first error wins; the others are cancelled, or closed unstarted.
+        """
 
     async def fan_out(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         """Run I/O only, concurrently: tasks, or threads."""
@@ -181,14 +205,17 @@ class IO(Protocol):
     async def once(self, key: object, body: Callable[[float], Awaitable[Any]], deadline: float, /) -> Any:
         """Single flight: of all who enter with the same key at once, one runs `body(deadline)`.
 
-        The others get its verdict: its value, or its error if that is a verdict about the server (any FerruleError that is no
-        RequestTimeout and any other Exception but Expired). A leader that expires, or is cancelled, or is interrupted hands over: a
-        follower runs `body` with its own deadline. Each waiter's own deadline raises Expired for it alone.
-        Entering again from inside the body of the same key raises RuntimeError.
+        The others get its verdict: its value, or (a copy of) its error if that is a verdict about the server: any
+        FerruleError that is no RequestTimeout, and any other Exception but Expired. A leader that expires, is cancelled
+        or is interrupted hands over: a follower runs `body` with its own deadline. Each waiter's own deadline raises
+        Expired for it alone. Entering again from inside the body of the same key raises RuntimeError.
         """
 
     def background(self, coroutine: Coroutine[Any, Any, Any], /) -> Handle:
-        """Run in a task, or a daemon thread, with an empty context. Errors are logged by type only. Holds no strong reference to the IO's owner beyond the coroutine's own."""
+        """Run in a task, or a daemon thread, with an empty context. Errors are logged by type only.
+
+        Holds no strong reference to the IO's owner beyond the coroutine's own. After `close` nothing is begun.
+        """
 
     def slot(self) -> Slot: ...
 
@@ -196,7 +223,16 @@ class IO(Protocol):
         """Like `Stream.wait` for a slot that no stream feeds (a pool's queue)."""
 
     def mutex(self) -> Any:
-        """A `with` for state that calls share: a no-op on asyncio, one lock per IO when blocking (not re-entrant). No await, I/O or user code inside."""
+        """A `with` for state that calls share: a no-op on asyncio, one lock per IO when blocking (not re-entrant).
+
+        No await, I/O or user code inside.
+        """
 
     async def close(self, deadline: float, /) -> None:
-        """Wait (bounded) for background work, cancel what is left, wake waiters with Closing. Idempotent."""
+        """Wait (bounded) for background work, cancel what is left, wake waiters with Closing. Idempotent.
+
+        Streams that are still open are closed, children that still run are killed.
+        """
+
+    def abandon(self) -> None:
+        """After fork: abandon every stream and child. Touches no lock, cannot fail."""

@@ -71,8 +71,8 @@ class Group:
 
     def exit_code(self) -> int | None:
         """Reap the child if it has ended."""
-        if self.popen.returncode is None and self.popen.poll() is not None:
-            self.send(0)
+        if self.popen.returncode is None and self.popen.poll() is not None and os.name != "nt":
+            self.send(0)  # finds out whether anybody is left
         return self.popen.returncode
 
     def send(self, number: int) -> None:
@@ -108,6 +108,7 @@ class Group:
     def bury(self) -> None:
         """Leave neither survivors nor a zombie, when nobody has closed the child."""
         if os.getpid() != self.owner:
+            self.popen.returncode = 0  # or Popen warns, in a fork, about a child that is not this process's
             return
         self.kill()
         import subprocess

@@ -91,13 +91,17 @@ class Waker:
         """Wake the holder, now or when it next wants to sleep. From any thread."""
         self.pending = True
         if self.asleep:
-            try:
-                if self._signal is None:
-                    os.eventfd_write(self.fd, 1)
-                else:
-                    self._signal.send(b"\0")
-            except OSError:
-                pass  # full: it is awake already
+            self.signal()
+
+    def signal(self) -> None:
+        """Make the descriptor readable."""
+        try:
+            if self._signal is None:
+                os.eventfd_write(self.fd, 1)
+            else:
+                self._signal.send(b"\0")
+        except OSError:
+            pass  # full: it is awake already
 
     def clear(self) -> None:
         """Take the signal off the descriptor."""
@@ -223,7 +227,9 @@ class Slot:
             self.done = True
             waker = self.waker
             if waker is not None:
-                waker.wake()
+                waker.pending = True
+                if waker.asleep:
+                    waker.signal()
 
     def fail(self, error: BaseException, /) -> None:
         """Give the error; the first of `set` and `fail` wins."""

@@ -48,7 +48,10 @@ class StatelessEra(Era):
         if kind in _COMPLETE:
             return
         if kind != "input_required":
-            raise UnknownResultType(f"{method.name}: the server answered with an unknown resultType")
+            raise UnknownResultType(
+                f"{method.name}: the server answered with an unknown resultType",
+                result_type=kind if isinstance(kind, str) else "",
+            )
         if not method.rounds:
             raise InvalidResult(method.name, "resultType: input_required is not allowed here")
         requests = result.get("inputRequests", {})

@@ -91,13 +91,12 @@ async def call_tool(
 ) -> CallToolResult:
     """Call a tool: see `Client.call_tool`."""
     session.enter()
-    if not isinstance(name, str):
-        raise TypeError("name: expected str")
+    _check_text(name, "name")
     arguments, meta = _hoist_meta(arguments, meta)
     params = dumps({"name": name, "arguments": arguments}, "params")
     progress = None
     deadline = session.deadline(timeout)
-    if on_progress is not None:
+    if on_progress is not None or reset_on_progress:
         progress = _progress(session, on_progress, reset_on_progress, timeout, max_total)
     result = await session.perform(
         methods.TOOLS_CALL,
@@ -108,18 +107,28 @@ async def call_tool(
         progress=progress,
         idempotent=idempotent,
     )
-    called = CallToolResult.from_wire(result, method="tools/call", structured_object=session.handshake)
+    called = CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
     if raise_on_error and called.is_error:
         raise ToolError(called, name=name, server=session.label)
     return called
+
+
+def _check_text(value: object, where: str) -> None:
+    """Raise TypeError for what is no text, or text that UTF-8 cannot hold."""
+    if not isinstance(value, str):
+        raise TypeError(f"{where}: expected str")
+    if not value.isascii():
+        dumps(value, where)
 
 
 def _hoist_meta(
     arguments: Mapping[str, Any] | None, meta: Mapping[str, Any] | None
 ) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
     """`_meta` among the arguments belongs beside them (R6); the caller's mapping stays as it is."""
-    if not arguments:
+    if arguments is None:
         return {}, meta
+    if not hasattr(arguments, "items"):
+        raise TypeError("arguments: expected a mapping")
     if "_meta" not in arguments:
         return arguments, meta
     hoisted = arguments["_meta"]
@@ -131,7 +140,7 @@ def _hoist_meta(
 
 def _progress(
     session: Session,
-    handler: OnProgress,
+    handler: OnProgress | None,
     reset: bool,
     timeout: Timeout,
     max_total: float | None,
@@ -196,6 +205,7 @@ async def read_resource(
 ) -> ReadResourceResult:
     """Read a resource."""
     session.enter()
+    _check_text(uri, "uri")
     result = await session.perform(
         methods.RESOURCES_READ,
         dumps({"uri": uri}, "params"),
@@ -216,6 +226,7 @@ async def get_prompt(
 ) -> GetPromptResult:
     """Get a prompt."""
     session.enter()
+    _check_text(name, "name")
     given, meta = _hoist_meta(arguments, meta)
     params: dict[str, Any] = {"name": name}
     if given:
@@ -241,10 +252,11 @@ async def request(
 ) -> dict[str, Any]:
     """Send any request and return its result as it came."""
     session.enter()
+    _check_text(method, "method")
     row = methods.lookup(method)
     rest, meta = _split_meta(params)
     name = rest.get(row.name_param) if row.name_param is not None else None
-    progress = _progress(session, on_progress, False, timeout, None) if on_progress else None
+    progress = _progress(session, on_progress, False, timeout, None) if on_progress is not None else None
     return await session.perform(
         row,
         dumps(rest, "params") if rest else None,
@@ -265,6 +277,7 @@ async def notify(
 ) -> None:
     """Send a notification."""
     session.enter()
+    _check_text(method, "method")
     deadline = session.deadline(timeout)
     link = await session.link_by(deadline, method)
     if link.era.mirrors and session.transport.http:

@@ -22,14 +22,15 @@ class Progress:
     """What a caller wants done with the progress of one call.
 
     Attributes:
-        handler: Called with progress, total and message; awaited if it returns an awaitable.
+        handler: Called with progress, total and message; awaited if it returns an awaitable. None: only the
+            deadline is of interest.
         extend: Seconds by which each notification moves the deadline, None to leave it alone.
         latest: The deadline never moves beyond this.
     """
 
     __slots__ = ("extend", "handler", "latest")
 
-    def __init__(self, handler: Handler, extend: float | None, latest: float) -> None:
+    def __init__(self, handler: Handler | None, extend: float | None, latest: float) -> None:
         self.handler = handler
         self.extend = extend
         self.latest = latest
@@ -56,6 +57,8 @@ class Progress:
         return deliver
 
     async def _tell(self, params: dict[str, Any], io: IO) -> None:
+        if self.handler is None:
+            return
         total = params.get("total")
         message = params.get("message")
         try:

@@ -6,7 +6,7 @@
 | connection lost, child exited, stream ended without an answer | | yes |
 | HTTP 5xx or 429 (`Retry-After` honoured, capped) | | yes |
 | an answer that cannot be understood (`InvalidMessage`) | | yes |
-| session lost (`SessionExpired`) | | yes, in a new session |
+| session lost (`SessionExpired`) | | once, in a new session: the session sees to that |
 | child not started again yet (`ServerExited.retry_after`): fails fast | never | |
 | timeout, oversized answer, other HTTP status, JSON-RPC error, invalid result | | never |
 
@@ -26,7 +26,6 @@ from ..errors import (
     InvalidResult,
     LimitExceeded,
     ServerExited,
-    SessionExpired,
 )
 
 TYPE_CHECKING = False
@@ -70,7 +69,7 @@ class Retry(Frozen):
 
 
 _LOST = (ConnectionClosed, ServerExited)
-_UNCLEAR = (ConnectionClosed, ServerExited, InvalidMessage, SessionExpired)
+_UNCLEAR = (ConnectionClosed, ServerExited, InvalidMessage)
 
 
 def may_repeat(error: FerruleError, idempotent: bool) -> bool:

@@ -95,11 +95,10 @@ class Session:
     def enter(self) -> None:
         """Each public operation passes here first: is this still the process and loop it was?"""
         peer = self.peer
-        if peer.io.forked() and peer.io.blocking:
+        if peer.io.check():
             peer.renew_after_fork()
         if self._generation != peer.generation:
             self._attach()
-        peer.io.check()
 
     def deadline(self, timeout: float | Unset | None = UNSET) -> float:
         """When an operation that starts now must end."""
@@ -148,6 +147,10 @@ class Session:
             ) from None
         except Closing:
             raise ConnectionClosed(f"{what} at {self.label}: the client was closed", request_sent=False) from None
+        except FerruleError as error:
+            # What was sent belongs to the negotiation, not to the operation that waits for it.
+            error.request_sent = False
+            raise
 
     async def _open(self, deadline: float) -> Link:
         if self._link is not None:
@@ -226,7 +229,7 @@ class Session:
             if call is None:
                 # Connecting was tried as often as it may be, or nothing may be sent at all.
                 raise error
-            if not renewed and self._out_of_date(error, link, repeatable):
+            if self._out_of_date(error, link, repeatable) and not renewed:
                 renewed = True
             elif may_repeat(error, repeatable) and await self.pause(error, attempt, deadline):
                 attempt += 1
@@ -279,20 +282,26 @@ class Session:
             )
 
     def _result(self, message: dict[str, Any], call: Call, link: Link) -> dict[str, Any]:
-        check_answer(message, f"{call.method.name} at {self.label}")
-        if "error" in message:
+        result: dict[str, Any] | None = message.get("result")
+        if type(result) is not dict or "error" in message:
+            check_answer(message, f"{call.method.name} at {self.label}")
             raise self.rpc_error(message["error"], call)
-        result: dict[str, Any] = message["result"]
-        link.era.check_result(call.method, result)
+        kind = result.get("resultType")
+        if kind is not None and kind != "complete":
+            link.era.check_result(call.method, result)
         verdict = self.peer.verdict
-        if verdict is not None:
+        if verdict is not None and not verdict.proven:
             verdict.proven = True
         if link.server_info is None:
-            meta = result.get("_meta")
-            info = meta.get(SERVER_INFO) if isinstance(meta, dict) else None
-            if isinstance(info, dict):
-                link.server_info = info
+            self._note_server(result, link)
         return result
+
+    def _note_server(self, result: dict[str, Any], link: Link) -> None:
+        """Any result may say who the server is (basic/index, Per-response protocol fields)."""
+        meta = result.get("_meta")
+        info = meta.get(SERVER_INFO) if isinstance(meta, dict) else None
+        if isinstance(info, dict):
+            link.server_info = info
 
     def rpc_error(self, error: dict[str, Any], call: Call) -> RPCError:
         """The server's JSON-RPC error as an exception."""
@@ -363,7 +372,10 @@ class Session:
             seconds = max(seconds, min(after, peer.settings.limits.max_retry_after))
         if peer.io.now() + seconds >= deadline:
             return False
-        await peer.io.sleep(seconds)
+        try:
+            await peer.io.sleep(seconds)
+        except Closing:
+            return False
         return not peer.closed
 
     # What is sent beside requests
@@ -376,8 +388,13 @@ class Session:
                 return await self.transport.notify(method, params, link, deadline)
             except LinkLost:
                 self.drop(link)
-            except Expired:
+            except SessionExpired:
+                self.drop(link)
+                raise
+            except (Expired, Closing) as signal:
                 where = f"{method} at {self.label}"
+                if isinstance(signal, Closing):
+                    raise ConnectionClosed(f"{where}: the client was closed", request_sent=True) from None
                 raise RequestTimeout(f"{where}: not accepted within the timeout", request_sent=True) from None
 
     def reply_in_background(self, message: dict[str, Any], link: Link) -> None:
@@ -439,5 +456,8 @@ def _account(error: FerruleError, call: Call | None, earlier: FerruleError | Non
     if earlier is None:
         return
     error.request_sent = error.request_sent or earlier.request_sent
-    if error is not earlier and error.__cause__ is None:
-        error.__cause__ = earlier
+    first: BaseException = error
+    while first is not earlier and first.__cause__ is not None:
+        first = first.__cause__
+    if first is not earlier:
+        first.__cause__ = earlier

@@ -38,6 +38,7 @@ class Child:
         pending: Who waits for which answer, by id.
         over: No call may join `pending` any more. It and `pending` are shared: `stdio` adds and reads under the mutex.
         silent: Its output has ended.
+        used: When the last call on it ended.
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Child:
         "process",
         "silent",
         "started",
+        "used",
     )
 
     def __init__(self, transport: StdioTransport, number: int, started: float) -> None:
@@ -68,6 +70,7 @@ class Child:
         self.pending: dict[int, tuple[Call, Slot]] = {}
         self.over = False
         self.silent = False
+        self.used = started
 
     # What the stream calls: none of these raises or waits
 

@@ -27,8 +27,14 @@ if TYPE_CHECKING:
     from .command import Stdio
 
 _LAST_BREATH = 0.25
-"""Seconds between the end of a child's output and its exit in which waiting calls are not failed yet: the exit code
-is what their callers want to know."""
+"""Seconds that the second of a child's two ends, of its output and of its process, may take to follow the first before
+waiting calls are failed: they want to know the exit code, and what it wrote before it exited counts."""
+_LOOK = 0.5
+"""Seconds between two looks of a waiting call whether the child still runs. Its output does not tell when something
+that it started holds that open."""
+
+_FRESH = 0.001
+"""Seconds after a call in which the child is taken to run still."""
 
 
 class StdioTransport:
@@ -172,6 +178,9 @@ class StdioTransport:
             if child.silent:
                 await process.wait_exit(self._io.now() + _LAST_BREATH)
                 self._fail_waiting(child)
+            elif process.exit_code() is not None:
+                await self._io.sleep(_LAST_BREATH)
+                self._fail_waiting(child)
             await self._end(process, self._io.now() + self.limits.close_timeout)
         finally:
             self._fail_waiting(child)
@@ -228,9 +237,9 @@ class StdioTransport:
         slot = self._io.slot()
         for _ in range(2):
             child = await self._child_for(link, call.deadline)
-            if not child.pending:
+            if not child.pending and self._io.now() - child.used > _FRESH:
                 # Without calls nobody may be reading: an exit meanwhile is found before anything is written.
-                _running(child).stream.poll()
+                self._look_after(child)
             try:
                 if self._join(child, call, slot):
                     await self._exchange(child, line, call, slot)
@@ -241,6 +250,7 @@ class StdioTransport:
                 raise
             finally:
                 child.pending.pop(call.id, None)
+                child.used = self._io.now()
         raise ServerExited(f"{self._where(call)}: the server exited as soon as it was started", request_sent=False)
 
     async def _child_for(self, link: Link, deadline: float) -> Child:
@@ -269,12 +279,23 @@ class StdioTransport:
         except OSError:
             # It reads no more. What it wrote before that is still read.
             self.retire(child)
-        while True:
-            await stream.wait(slot, call.deadline)
+        while not slot.done:
+            look_at = self._io.now() + _LOOK
+            try:
+                await stream.wait(slot, min(look_at, call.deadline))
+            except Expired:
+                if call.deadline <= look_at:
+                    raise
+                self._look_after(child)
             if slot.mail and call.deliver is not None:
                 await call.deliver(slot.take_mail())
-            if slot.done:
-                return
+
+    def _look_after(self, child: Child) -> None:
+        """Notice that the child ended, if it did."""
+        process = _running(child)
+        process.stream.poll()
+        if process.exit_code() is not None:
+            self.retire(child)
 
     def _cancel_in_background(self, child: Child, call: Call) -> None:
         """Nobody waits for the answer any more: tell the server (basic/patterns/cancellation)."""

@@ -47,7 +47,7 @@ _ACCEPT_ENCODING = "gzip, deflate"
 class PostExchange(Exchange):
     """A POST that carries a call: takes its answer out of whatever form it comes in."""
 
-    __slots__ = ("body", "call", "ended", "flags", "head", "inbound", "link")
+    __slots__ = ("body", "call", "flags", "head", "inbound", "link")
 
     def __init__(self, slot: Slot, call: Call, link: Link, inbound: Inbound) -> None:
         self.slot = slot
@@ -58,7 +58,6 @@ class PostExchange(Exchange):
         self.head: ResponseHead | None = None
         self.body: bytes | None = None
         self.flags = 0
-        self.ended = False
 
     def on_head(self, head: ResponseHead) -> None:
         self.head = head
@@ -77,8 +76,8 @@ class PostExchange(Exchange):
             self.slot.fail(InvalidMessage(f"{self.call.method.name}: {error}"))
 
     def on_end(self) -> None:
-        self.ended = True
-        self.slot.set(None)
+        if not self.slot.done:
+            self.slot.set(None)
 
     def on_failed(self, error: FerruleError) -> None:
         self.slot.fail(error)
@@ -208,59 +207,59 @@ class StreamableHTTP:
         """Headers that are asked for anew for each request."""
         if self._auth is None or isinstance(self._auth, str):
             return None
-        return [("Authorization", f"Bearer {self._auth()}")]
+        token = self._auth()
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            raise ConfigError(f"{self.label}: the function given as auth must return printable ASCII text")
+        return [("Authorization", f"Bearer {token}")]
 
     # Requests
 
     async def start(self, deadline: float) -> None:
         """Nothing has to run before the first request."""
 
-    async def request(self, call: Call, link: Link) -> dict[str, Any]:
-        """Carry one request to its answer: see `interface.Transport`."""
-        trail: Trail | None = None
-        while True:
-            exchange = await self._post(call, link)
-            message = exchange.slot.result()
-            if message is not None:
-                return message  # type: ignore[no-any-return]
-            head = exchange.head
-            if head is None or head.status not in REDIRECTS:
-                return self._read(exchange, call, link)
-            trail = trail or Trail(self._limits.max_redirects)
-            self._follow(trail, head, link)
-
-    async def _post(self, call: Call, link: Link) -> PostExchange:
-        """One POST, until its answer is known or its exchange is over."""
-        era = link.era
+    async def request(self, call: Call, link: Link, trail: Trail | None = None) -> dict[str, Any]:
+        """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""
         wire = link.wire
         assert wire is not None
-        data = wire.request(
-            call.id, call.method.name, call.name, call.params, era.meta, call.meta,
-            self._fresh_headers(),
-        )  # fmt: skip
-        exchange = PostExchange(self._io.slot(), call, link, self.inbound)
+        fresh = None if self._auth is None else self._fresh_headers()
+        data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
+        slot = self._io.slot()
+        exchange = PostExchange(slot, call, link, self.inbound)
+        connection = None
         try:
-            connection = await self._pool.send(exchange, data, call.deadline, bypass=call.bypass)
+            # The warm path: an idle connection, no coroutine for the write.
+            if not call.bypass:
+                connection = self._pool.send_now(exchange, data, call.deadline)
+            if connection is None:
+                connection = await self._pool.send(exchange, data, call.deadline, bypass=call.bypass)
         finally:
             call.sent = exchange.sent
         try:
-            await self._answer(call, exchange, connection)
+            await connection.wait(slot, call.deadline)
+            if slot.mail or not slot.done:
+                await self._answer(call, slot, connection)
         except BaseException:
             self._give_up(call, link, exchange, connection)
             raise
-        call.head = exchange.head
+        head = call.head = exchange.head
         connection.leave(exchange)
-        return exchange
+        message = slot.result()
+        if message is not None:
+            return message  # type: ignore[no-any-return]
+        if head is not None and head.status in REDIRECTS:
+            trail = trail or Trail(self._limits.max_redirects)
+            self._follow(trail, head, link)
+            return await self.request(call, link, trail)
+        return self._read(exchange, head, call, link)
 
-    async def _answer(self, call: Call, exchange: PostExchange, connection: Connection) -> None:
-        """Wait until the exchange has its answer; hand progress to the caller meanwhile."""
-        slot = exchange.slot
+    async def _answer(self, call: Call, slot: Slot, connection: Connection) -> None:
+        """Wait until the call has its answer; hand progress to the caller meanwhile."""
         while True:
-            await connection.wait(slot, call.deadline)
             if slot.mail and call.deliver is not None:
                 await call.deliver(slot.take_mail())
             if slot.done:
                 return
+            await connection.wait(slot, call.deadline)
 
     def _give_up(self, call: Call, link: Link, exchange: PostExchange, connection: Connection) -> None:
         """Nobody waits for the answer any more: tell the server as its era wants it (basic/patterns/cancellation)."""
@@ -268,9 +267,12 @@ class StreamableHTTP:
             connection.leave(exchange)
             return
         # The stream stays open until the server was told: closing it is no cancellation in this era.
-        self._io.background(self._cancel(exchange, link, connection))
+        told = self._io.slot()
+        with self._io.mutex():
+            self._place.farewells.add(told)
+        self._io.background(self._cancel(exchange, link, connection, told))
 
-    async def _cancel(self, exchange: PostExchange, link: Link, connection: Connection) -> None:
+    async def _cancel(self, exchange: PostExchange, link: Link, connection: Connection, told: Slot) -> None:
         try:
             deadline = self._io.now() + self._limits.cancel_timeout
             params = dumps({"requestId": exchange.call.id, "reason": "the caller gave up"})
@@ -280,16 +282,29 @@ class StreamableHTTP:
         finally:
             # Not `close`: if the answer came after all, the connection serves somebody else by now.
             connection.leave(exchange)
+            with self._io.mutex():
+                self._place.farewells.discard(told)
+            told.set(None)
 
     def _follow(self, trail: Trail, head: ResponseHead, link: Link) -> None:
         """Go where a redirect within the origin leads, now and from now on."""
         self._place.url = trail.follow(self._place.url, head.status, head.get("location"))
         link.wire = self.wire(link.era, link.session_id)
 
-    def _read(self, exchange: PostExchange, call: Call, link: Link) -> dict[str, Any]:
+    def _read(self, exchange: PostExchange, head: ResponseHead | None, call: Call, link: Link) -> dict[str, Any]:
         """The answer in a body that was no event stream, or an error that says what came instead."""
-        where = f"{call.method.name} at {self.label}"
-        head = exchange.head
+        body = exchange.body
+        if body and head is not None and head.status == 200 and head.kind == KIND_JSON:
+            message = self._load(body, exchange)
+            if type(message) is dict and message.get("id") == call.id and "method" not in message:
+                return message
+            return self._pick(message, exchange, head)
+        return self._read_rare(exchange, head, link)
+
+    def _read_rare(self, exchange: PostExchange, head: ResponseHead | None, link: Link) -> dict[str, Any]:
+        """The answer under another status or type, or an error that says what came instead."""
+        call = exchange.call
+        where = self._where(call)
         if head is None:
             raise ConnectionClosed(f"{where}: ended before the answer", request_sent=call.sent)
         if head.kind == KIND_SSE and head.status == 200:
@@ -299,12 +314,22 @@ class StreamableHTTP:
         if not body or not may_be_message(head, body):
             raise refusal(head, where)
         try:
-            message = loads(body, exchange.flags)
-        except InvalidMessage as error:
+            message = self._load(body, exchange)
+        except InvalidMessage:
             if head.kind == KIND_JSON and head.status < 400:
-                raise InvalidMessage(f"{where}: {error}") from None
+                raise
             raise refusal(head, where) from None
-        return self._pick(message, exchange, head, where)
+        return self._pick(message, exchange, head)
+
+    def _load(self, body: bytes, exchange: PostExchange) -> Any:
+        try:
+            return loads(body, exchange.flags)
+        except InvalidMessage as error:
+            raise InvalidMessage(f"{self._where(exchange.call)}: {error}") from None
+
+    def _where(self, call: Call) -> str:
+        """Method and server, for texts."""
+        return f"{call.method.name} at {self.label}"
 
     def _check_status(self, head: ResponseHead, link: Link, where: str) -> None:
         """Raise for the statuses whose meaning no body changes."""
@@ -313,8 +338,9 @@ class StreamableHTTP:
         if head.status == 404 and link.session_id is not None:
             raise SessionExpired(f"{where}: the server does not know the session any more")
 
-    def _pick(self, message: Any, exchange: PostExchange, head: ResponseHead, where: str) -> dict[str, Any]:
+    def _pick(self, message: Any, exchange: PostExchange, head: ResponseHead) -> dict[str, Any]:
         """The answer to the call in what a body holds."""
+        where = self._where(exchange.call)
         if type(message) is dict and "method" not in message and answers(message, exchange.call.id):
             return message
         if head.status >= 400:
@@ -336,18 +362,28 @@ class StreamableHTTP:
 
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
         """Send a notification and see it accepted with any 2xx."""
-        wire = link.wire
-        assert wire is not None
-        data = wire.request(None, method, None, params, None, None, self._fresh_headers())
-        head = await self._send(data, deadline)
-        self._check_accepted(head, method, link)
+
+        def data(wire: RequestTemplate) -> bytes:
+            return wire.request(None, method, None, params, None, None, self._fresh_headers())
+
+        await self._deliver(data, method, link, deadline)
 
     async def reply(self, message: dict[str, Any], link: Link, deadline: float) -> None:
         """Post the answer to a request of the server's."""
-        wire = link.wire
-        assert wire is not None
-        head = await self._send(wire.body(dumps(message), self._fresh_headers()), deadline)
-        self._check_accepted(head, "a reply", link)
+        body = dumps(message)
+        await self._deliver(lambda wire: wire.body(body, self._fresh_headers()), "a reply", link, deadline)
+
+    async def _deliver(self, make: Callable[[RequestTemplate], bytes], what: str, link: Link, deadline: float) -> None:
+        """Post what is not answered, and see it accepted; redirects are followed as for a request."""
+        trail = Trail(self._limits.max_redirects)
+        while True:
+            wire = link.wire
+            assert wire is not None
+            head = await self._send(make(wire), deadline)
+            if head.status not in REDIRECTS:
+                break
+            self._follow(trail, head, link)
+        self._check_accepted(head, what, link)
 
     async def end_session(self, link: Link, deadline: float) -> None:
         """DELETE the session (2025-11-25, Session Management); 404 and 405 are as good as 200."""
@@ -375,8 +411,19 @@ class StreamableHTTP:
     # The end
 
     async def close(self, deadline: float) -> None:
-        """Close all connections; exchanges under way fail with ConnectionClosed."""
-        await self._pool.close()
+        """Close all connections; exchanges under way fail with ConnectionClosed.
+
+        Cancellations that are being told are finished first: a server without sessions learns by no other means.
+        """
+        with self._io.mutex():
+            farewells = list(self._place.farewells)
+        try:
+            for told in farewells:
+                await self._io.wait(told, deadline)
+        except Expired:
+            _log.debug("not every cancellation could be told before closing")
+        finally:
+            await self._pool.close()
 
     def abandon(self) -> None:
         """After fork: drop what was inherited without a word on the wire."""
@@ -384,16 +431,18 @@ class StreamableHTTP:
 
 
 class Place:
-    """Where the endpoint is now: redirects within its origin are remembered for all views.
+    """Where the endpoint is now, and what is still to be said there: shared by all views.
 
     Attributes:
-        url: What requests are made for.
+        url: What requests are made for; redirects within the origin are remembered.
+        farewells: Of each cancellation that is being told, the slot that is set when it is over.
     """
 
-    __slots__ = ("url",)
+    __slots__ = ("farewells", "url")
 
     def __init__(self, url: Url) -> None:
         self.url = url
+        self.farewells: set[Slot] = set()
 
 
 def _names_authorization(headers: tuple[tuple[str, str], ...]) -> bool:

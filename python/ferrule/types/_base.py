@@ -295,6 +295,7 @@ def _decoder(cls: type[Value]) -> Load:
 
     def decode(wire: dict[str, Any]) -> Value:
         value = draft()
+        extra: dict[str, Any] | None = None
         key = ""
         try:
             for key, item in wire.items():
@@ -307,9 +308,9 @@ def _decoder(cls: type[Value]) -> Load:
                         continue
                 elif key == "type" and is_tag(item):
                     continue
-                extra = value.extra  # a new one at first
+                if extra is None:
+                    value.extra = extra = {}
                 extra[key] = item
-                value.extra = extra
         except Wrong as wrong:
             wrong.under(key)
             raise

@@ -136,7 +136,7 @@ class CallToolResult(Result):
         problem = None
         if wire.get("content") is None and "structuredContent" not in wire:
             problem = "content: expected array"
-        elif structured_object and not isinstance(wire.get("structuredContent"), dict | None):
+        elif structured_object and not isinstance(wire.get("structuredContent"), (dict, type(None))):
             problem = "structuredContent: expected object"
         if problem is not None:
             raise InvalidResult(method or cls.__name__, problem)

@@ -15,9 +15,11 @@
 //!
 //! Does not know what is right: that is in `targets` (invariants) and `reference` (plain decoders).
 
+mod dictionary;
 mod input;
 mod memory;
 mod reference;
+mod requests;
 #[path = "../../wire/tests/support/mod.rs"]
 mod support;
 mod targets;

@@ -1,11 +1,12 @@
 //! The targets: which decoder, what it is fed, and which sentences must be true of it.
 
+use crate::dictionary::{HTTP, JSON, REQUEST, SSE};
 use crate::input::Random;
 use crate::support::Subject;
-use crate::{memory, reference};
-use ferrule_wire::http::{BodyDecoder, Head, Kind, Limits, RequestTemplate, ResponseDecoder};
-use ferrule_wire::jsonrpc::{Call, response_id};
-use ferrule_wire::{Frames, LineDecoder, OwnedFrame, header_value, scan};
+use crate::{memory, reference, requests};
+use ferrule_wire::http::{BodyDecoder, Head, Kind, Limits, ResponseDecoder};
+use ferrule_wire::jsonrpc::response_id;
+use ferrule_wire::{Frames, LineDecoder, OwnedFrame, scan};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::discriminant;
 
@@ -54,167 +55,8 @@ pub const TARGETS: [Target; 6] = [
         name: "request",
         vectors: None,
         dictionary: REQUEST,
-        check: request,
+        check: requests::check,
     },
-];
-
-const HTTP: &[&[u8]] = &[
-    b"HTTP/1.1 200 OK\r\n",
-    b"HTTP/1.0 200 OK\r\n",
-    b"HTTP/1.1 100 Continue\r\n\r\n",
-    b"HTTP/1.1 204 \r\n",
-    b"HTTP/1.1 404 Not Found\r\n",
-    b"HTTP/1.1 ",
-    b"Content-Length: ",
-    b"Content-Length: 3\r\n",
-    b"Content-Length: 0\r\n",
-    b"Transfer-Encoding: chunked\r\n",
-    b"Transfer-Encoding: ",
-    b"Connection: close\r\n",
-    b"Connection: keep-alive\r\n",
-    b"Content-Type: application/json\r\n",
-    b"Content-Type: text/event-stream\r\n",
-    b"Content-Encoding: gzip\r\n",
-    b"Keep-Alive: timeout=5\r\n",
-    b"\r\n",
-    b"\n",
-    b"\r",
-    b"\r\n\r\n",
-    b" ",
-    b":",
-    b";",
-    b",",
-    b"\0",
-    b"\t",
-    b"3\r\nabc\r\n",
-    b"1\r\n",
-    b"0\r\n\r\n",
-    b"0\r\n",
-    b"a;x=\"y\"\r\n",
-    b"ffffffffffffffff\r\n",
-    b"abc",
-    b"{}",
-    b"\xEF\xBB\xBF",
-    b"data: 1\n\n",
-    b"data: ",
-    b"retry: 5\n",
-    b"id: 1\n",
-    b": x\n",
-    b"A: b\r\n",
-    b"\xFF",
-    b"chunked",
-    b"18446744073709551616",
-];
-
-const SSE: &[&[u8]] = &[
-    b"data",
-    b"data:",
-    b"data: ",
-    b"event",
-    b"event: ",
-    b"event: message",
-    b"event: endpoint",
-    b"id",
-    b"id:",
-    b"id: 1",
-    b"retry",
-    b"retry: ",
-    b"retry: 10",
-    b":",
-    b": keep-alive",
-    b" ",
-    b"\n",
-    b"\r",
-    b"\r\n",
-    b"\n\n",
-    b"\r\r",
-    b"\r\n\r\n",
-    b"\xEF\xBB\xBF",
-    b"\xEF",
-    b"\xBB",
-    b"\xFF",
-    b"\0",
-    b"{}",
-    b"unknown: x",
-    b"unknown",
-    b"eventual",
-    b"\xE2\x80\xA8",
-    b"99999999999999999999",
-    b"x",
-];
-
-const JSON: &[&[u8]] = &[
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b"\"",
-    b":",
-    b",",
-    b"\\",
-    b"\\\\",
-    b"\\\"",
-    b"\\u",
-    b"\\ud83d",
-    b"\\uDE00",
-    b"\\u0041",
-    b"\n",
-    b"\r\n",
-    b"\r",
-    b"\xEF\xBB\xBF",
-    b"\xEF",
-    b"\"id\":",
-    b"\"id\":1,",
-    b"\"method\":\"x\",",
-    b"\"result\":{}",
-    b"\"jsonrpc\":\"2.0\",",
-    b" ",
-    b"-",
-    b".",
-    b"e",
-    b"0",
-    b"1",
-    b"9223372036854775807",
-    b"9223372036854775808",
-    b"18446744073709551615",
-    b"18446744073709551616",
-    b"1234567890",
-    b"\xFF",
-    b"\0",
-    b"true",
-    b"text",
-    b"[[[[[[[[",
-];
-
-const REQUEST: &[&[u8]] = &[
-    b"\n",
-    b"\r",
-    b"\r\n",
-    b"\0",
-    b"POST",
-    b"/mcp",
-    b"Host",
-    b"Content-Length",
-    b"transfer-encoding",
-    b": ",
-    b" ",
-    b"\t",
-    b"\x7F",
-    b"a",
-    b"=?base64?",
-    b"?=",
-    b"\xC3\xA9",
-    b"\xC2\x85",
-    b"\xE4\xB8\x96",
-    b"{}",
-    b"{\"a\":1}",
-    b"{",
-    b"}",
-    b"tools/call",
-    b"\"",
-    b"\\",
-    b"\xF0\x9F\x98\x80",
-    b"HTTP/1.1",
 ];
 
 pub fn hash(value: &impl Hash) -> u64 {
@@ -252,11 +94,11 @@ fn shape(frames: &[OwnedFrame]) -> u64 {
 }
 
 /// Settings and cuts come from the input itself, so that a file alone reproduces a finding.
-fn random_for(input: &[u8]) -> Random {
+pub fn random_for(input: &[u8]) -> Random {
     Random::new(hash(&input))
 }
 
-fn must_be(truth: bool, sentence: &str) -> Result<(), String> {
+pub fn must_be(truth: bool, sentence: &str) -> Result<(), String> {
     if truth {
         Ok(())
     } else {
@@ -532,104 +374,4 @@ fn scan(input: &[u8]) -> Result<u64, String> {
         has(b"\""),
         has(b"{"),
     )))
-}
-
-fn request(input: &[u8]) -> Result<u64, String> {
-    let text = String::from_utf8_lossy(input);
-    let mut parts = text.split('\n').chain(std::iter::repeat(""));
-    let mut random = random_for(input);
-    // LF divides the parts; where it is meant to be in one, it is put back at random.
-    let mut part = || {
-        let part = parts.next().unwrap_or_default().to_owned();
-        if random.below(8) == 0 {
-            part + "\n"
-        } else {
-            part
-        }
-    };
-    let (name, value, method, mirrored) = (part(), part(), part(), part());
-    let (params, meta, target) = (part(), part(), part());
-    let encoded = header_value::encode(&mirrored);
-    must_be(
-        encoded.bytes().all(|byte| matches!(byte, b' '..=b'~')) && encoded.trim() == encoded,
-        "an encoded value can be sent",
-    )?;
-    must_be(
-        header_value::decode(&encoded).as_deref() == Some(&mirrored),
-        "an encoded value comes back",
-    )?;
-    if let Some(decoded) = header_value::decode(&value) {
-        let again = header_value::encode(&decoded);
-        must_be(
-            decoded == value || again == decoded || again == value,
-            "a value has one encoded form",
-        )?;
-    }
-    let target = if target.is_empty() { "/" } else { &target };
-    let fields = [(name.as_str(), value.as_str())];
-    let Ok(template) = RequestTemplate::new("POST", target, &[("Host", "x")], true) else {
-        return Ok(1);
-    };
-    let call = Call {
-        id: Some(1),
-        method: &method,
-        params: Some(params.as_bytes()).filter(|params| !params.is_empty()),
-        meta: Some(meta.as_bytes()).filter(|meta| !meta.is_empty()),
-        extra_meta: None,
-    };
-    let request = match template.call(&call, Some(&mirrored), &fields) {
-        Ok(request) => request,
-        Err(fault) => return Ok(u64::from(fault.code.number()) + 2),
-    };
-    let bytes = request.to_vec();
-    must_be(
-        bytes.len() == request.len(),
-        "a request has the size that it says",
-    )?;
-    request_is_read_as_meant(&bytes, &fields, &call)
-}
-
-/// An unrelated parser finds the fields that were given, no more, and a body of the length that is told.
-fn request_is_read_as_meant(
-    bytes: &[u8],
-    fields: &[(&str, &str)],
-    call: &Call<'_>,
-) -> Result<u64, String> {
-    let mut headers = [httparse::EMPTY_HEADER; 8];
-    let mut parsed = httparse::Request::new(&mut headers);
-    let Ok(httparse::Status::Complete(size)) = parsed.parse(bytes) else {
-        return Err("an accepted request is read by an unrelated parser".to_owned());
-    };
-    let names: Vec<&str> = parsed.headers.iter().map(|header| header.name).collect();
-    let expected = [
-        "Host",
-        "Mcp-Method",
-        "Mcp-Name",
-        fields[0].0,
-        "Content-Length",
-    ];
-    must_be(names == expected, "no field is added or lost")?;
-    let latin_1: String = parsed.headers[3]
-        .value
-        .iter()
-        .copied()
-        .map(char::from)
-        .collect();
-    let blank = [' ', '\t'];
-    must_be(
-        latin_1.trim_matches(blank) == fields[0].1.trim_matches(blank),
-        "a value arrives as it was given",
-    )?;
-    let length = std::str::from_utf8(parsed.headers[4].value).ok();
-    let length = length.and_then(|length| length.parse().ok());
-    must_be(
-        length == Some(bytes.len() - size),
-        "Content-Length is the length of the body",
-    )?;
-    let body = call.encode(b"").map(|body| body.to_vec());
-    must_be(
-        body.as_deref() == Ok(&bytes[size..]),
-        "the body is the message alone",
-    )?;
-    Ok(100 + u64::from(call.params.is_some()) + 2 * u64::from(call.meta.is_some()))
 }

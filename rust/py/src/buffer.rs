@@ -7,13 +7,13 @@
 //! few percent of decoding it; in return, whatever Python does with the view, the decoders see bytes
 //! that do not change under them.
 
-use pyo3::exceptions::PyBufferError;
+use crate::pages::Pages;
+use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 use pyo3::{IntoPyObjectExt, ffi};
 use std::cell::Cell;
 use std::ffi::c_int;
-use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 thread_local! {
@@ -21,38 +21,17 @@ thread_local! {
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
+/// The largest receive buffer: no read is larger on any system.
+pub const LARGEST_BUFFER: usize = 1 << 30;
+
 /// Scratch memory above this size is not kept for the next read.
 const LARGEST_SCRATCH: usize = 1024 * 1024;
 
-/// A fixed piece of zeroed memory that is exported to Python. Owned by the views on it.
+/// The memory as Python sees it: an object that owns it and exports it. Each view holds a reference to the
+/// object, so the memory is freed after the last view.
 #[pyclass(frozen)]
 struct Memory {
-    /// From `Box::into_raw`; given back in `drop`.
-    start: NonNull<[u8]>,
-}
-
-// SAFETY: `Memory` owns its allocation. Through `&Memory` only the address and the size are read; the bytes
-// behind them are touched by Python, and by `copy_out`, which tells its caller the condition.
-unsafe impl Send for Memory {}
-// SAFETY: as above.
-unsafe impl Sync for Memory {}
-
-impl Memory {
-    fn new(size: usize) -> Self {
-        // `vec!` of zeros asks the allocator for zeroed memory: pages never read into cost nothing.
-        let memory = Box::into_raw(vec![0_u8; size].into_boxed_slice());
-        // SAFETY: `Box::into_raw` never returns null.
-        let start = unsafe { NonNull::new_unchecked(memory) };
-        Memory { start }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: `start` came from `Box::into_raw` and is given back once. No view is left: each view
-        // holds a reference to the Python object that owns `self`.
-        drop(unsafe { Box::from_raw(self.start.as_ptr()) });
-    }
+    pages: Pages,
 }
 
 #[pymethods]
@@ -67,13 +46,13 @@ impl Memory {
         if view.is_null() {
             return Err(PyBufferError::new_err("no view to fill"));
         }
-        let memory = slf.get().start;
-        let size = ffi::Py_ssize_t::try_from(memory.len())?;
+        let pages = &slf.get().pages;
+        let size = ffi::Py_ssize_t::try_from(pages.size())?;
+        let start = pages.start().as_ptr();
         // SAFETY: `view` is valid (the caller's duty, and not null), the memory has `size` bytes and lives
         // as long as `slf`, of which the view takes a reference. It is never resized or moved.
-        let failed = unsafe {
-            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), memory.as_ptr().cast(), size, 0, flags)
-        };
+        let failed =
+            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), size, 0, flags) };
         if failed == 0 {
             Ok(())
         } else {
@@ -101,7 +80,8 @@ impl ReceiveBuffer {
         if let Some((_, view)) = self.made.get() {
             return Ok(view.bind(py).clone());
         }
-        let memory = Bound::new(py, Memory::new(self.size))?;
+        let pages = Pages::new(self.size).ok_or_else(|| PyMemoryError::new_err(()))?;
+        let memory = Bound::new(py, Memory { pages })?;
         let view = PyMemoryView::from(&memory.clone().into_bound_py_any(py)?)?;
         // Two threads may make one at once: the first stays, the other is dropped.
         let (_, view) = self.made.get_or_init(|| (memory.unbind(), view.unbind()));
@@ -120,10 +100,11 @@ impl ReceiveBuffer {
         let Some((memory, _)) = self.made.get() else {
             return (size == 0).then(|| decode(&[]));
         };
-        let mut scratch = SCRATCH.take();
+        // A thread that is ending has no scratch any more: then the read gets its own.
+        let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
         scratch.clear();
-        scratch.reserve(size);
-        let start = memory.get().start.as_ptr().cast::<u8>();
+        scratch.try_reserve(size).ok()?;
+        let start = memory.get().pages.start().as_ptr();
         // SAFETY: `start` points to `self.size >= size` initialised bytes, which live as long as `memory`;
         // `scratch` has room for `size` bytes and is memory of its own, so the two do not overlap. After the
         // copy its first `size` bytes are initialised.
@@ -133,7 +114,7 @@ impl ReceiveBuffer {
         }
         let result = decode(&scratch);
         if scratch.capacity() <= LARGEST_SCRATCH {
-            SCRATCH.set(scratch);
+            let _ = SCRATCH.try_with(|kept| kept.set(scratch));
         }
         Some(result)
     }

@@ -3,7 +3,7 @@
 //!
 //! Defaults are literals because they appear in the signatures that Python shows.
 
-use crate::buffer::ReceiveBuffer;
+use crate::buffer::{LARGEST_BUFFER, ReceiveBuffer};
 use crate::frames::{bad_count, to_list};
 use ferrule_wire::http::{self, Kind, Limits};
 use ferrule_wire::{Frame, Frames};
@@ -18,6 +18,14 @@ fn checked_size(size: usize) -> PyResult<usize> {
         Ok(size)
     } else {
         Err(PyValueError::new_err("a size must be positive"))
+    }
+}
+
+fn checked_buffer(size: usize) -> PyResult<usize> {
+    if size <= LARGEST_BUFFER {
+        checked_size(size)
+    } else {
+        Err(PyValueError::new_err("a buffer is at most 1 GiB"))
     }
 }
 
@@ -72,7 +80,7 @@ impl ResponseDecoder {
             max_message: checked_size(max_message)?,
         };
         Ok(ResponseDecoder {
-            buffer: ReceiveBuffer::new(checked_size(buffer_size)?),
+            buffer: ReceiveBuffer::new(checked_buffer(buffer_size)?),
             state: Mutex::new(http::ResponseDecoder::new(limits)),
         })
     }
@@ -171,7 +179,7 @@ impl LineDecoder {
     fn new(buffer_size: usize, max_line: usize) -> PyResult<Self> {
         let decoder = ferrule_wire::LineDecoder::new(checked_size(max_line)?);
         Ok(LineDecoder {
-            buffer: ReceiveBuffer::new(checked_size(buffer_size)?),
+            buffer: ReceiveBuffer::new(checked_buffer(buffer_size)?),
             state: Mutex::new(decoder),
         })
     }

@@ -2,9 +2,9 @@
 
 use crate::head::ResponseHead;
 use ferrule_wire::{Code, Event, Fault, Frame, Payload, scan};
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyInt, PyList, PyNone, PyTuple};
+use pyo3::{Borrowed, ffi};
 
 const HEAD: u8 = 0;
 const BODY: u8 = 1;
@@ -29,11 +29,50 @@ pub const KINDS: [(&str, u8); 8] = [
 
 /// The frames of one read as a list of tuples.
 pub fn to_list<'py>(py: Python<'py>, frames: Vec<Frame<'_>>) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for frame in frames {
-        list.append(to_tuple(py, frame)?)?;
+    let plain = PlainEvent::new(py)?;
+    let frames = frames.into_iter();
+    PyList::new(py, frames.map(|frame| Crossing(frame, &plain)))
+}
+
+/// A frame on its way to Python.
+struct Crossing<'a, 'c>(Frame<'a>, &'c PlainEvent<'c>);
+
+impl<'py> IntoPyObject<'py> for Crossing<'_, '_> {
+    type Target = PyTuple;
+    type Output = Bound<'py, PyTuple>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        to_tuple(py, self.0, self.1)
     }
-    Ok(list)
+}
+
+/// What events have in common that carry data alone: a read may hold hundreds of them.
+struct PlainEvent<'c> {
+    kind: Bound<'c, PyInt>,
+    no_flags: Bound<'c, PyInt>,
+    none: Borrowed<'c, 'c, PyNone>,
+}
+
+impl<'c> PlainEvent<'c> {
+    fn new(py: Python<'c>) -> PyResult<Self> {
+        Ok(PlainEvent {
+            kind: EVENT.into_pyobject(py)?,
+            no_flags: 0_u8.into_pyobject(py)?,
+            none: PyNone::get(py),
+        })
+    }
+
+    fn tuple<'py>(&self, data: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyTuple>> {
+        let none = self.none.as_ptr();
+        // SAFETY: five objects are announced and five are given, all alive during the call; the tuple takes
+        // references of its own. What comes back is a new tuple, or null with an exception set.
+        unsafe {
+            let (kind, no_flags) = (self.kind.as_ptr(), self.no_flags.as_ptr());
+            let tuple = ffi::PyTuple_Pack(5, kind, data.as_ptr(), no_flags, none, none);
+            Ok(Bound::from_owned_ptr_or_err(data.py(), tuple)?.cast_into_unchecked())
+        }
+    }
 }
 
 /// The only frame of a read that reported an impossible count.
@@ -41,11 +80,15 @@ pub fn bad_count(py: Python<'_>, size: u64) -> PyResult<Bound<'_, PyList>> {
     to_list(py, vec![Frame::Fault(Fault::new(Code::BadCount, 0, size))])
 }
 
-fn to_tuple<'py>(py: Python<'py>, frame: Frame<'_>) -> PyResult<Bound<'py, PyTuple>> {
+fn to_tuple<'py>(
+    py: Python<'py>,
+    frame: Frame<'_>,
+    plain: &PlainEvent<'_>,
+) -> PyResult<Bound<'py, PyTuple>> {
     match frame {
         Frame::Head(head) => (HEAD, ResponseHead::from(*head)).into_pyobject(py),
         Frame::Body(body) => message(py, BODY, body),
-        Frame::Event(event) => event_tuple(py, event),
+        Frame::Event(event) => event_tuple(py, event, plain),
         Frame::Comment => (COMMENT,).into_pyobject(py),
         Frame::Data(data) => (DATA, PyBytes::new(py, data)).into_pyobject(py),
         Frame::End { reusable } => (END, reusable).into_pyobject(py),
@@ -64,12 +107,18 @@ fn message<'py>(py: Python<'py>, kind: u8, payload: Payload<'_>) -> PyResult<Bou
     (kind, bytes, flags).into_pyobject(py)
 }
 
-fn event_tuple<'py>(py: Python<'py>, event: Event<'_>) -> PyResult<Bound<'py, PyTuple>> {
+fn event_tuple<'py>(
+    py: Python<'py>,
+    event: Event<'_>,
+    plain: &PlainEvent<'_>,
+) -> PyResult<Bound<'py, PyTuple>> {
     let (data, flags) = to_bytes(py, event.data)?;
-    let id = event.id.as_deref().into_bound_py_any(py)?;
-    match event.kind {
-        None => (EVENT, data, flags, id, event.retry).into_pyobject(py),
-        Some(kind) => (EVENT, data, flags, id, event.retry, &*kind).into_pyobject(py),
+    match (event.id, event.retry, event.kind) {
+        (None, None, None) if flags == 0 => plain.tuple(&data),
+        (id, retry, None) => (EVENT, data, flags, id.as_deref(), retry).into_pyobject(py),
+        (id, retry, Some(kind)) => {
+            (EVENT, data, flags, id.as_deref(), retry, &*kind).into_pyobject(py)
+        }
     }
 }
 
@@ -78,13 +127,15 @@ fn to_bytes<'py>(
     py: Python<'py>,
     payload: Payload<'_>,
 ) -> PyResult<(Bound<'py, PyBytes>, scan::Flags)> {
-    let bytes = match payload.as_slice() {
-        Some(slice) => PyBytes::new(py, slice),
-        None => PyBytes::new_with(py, payload.len(), |out| {
-            payload.copy_into(out);
-            Ok(())
-        })?,
-    };
+    if let Some(slice) = payload.as_slice() {
+        // The flags of the source: it is in the cache, its copy is still on the way there.
+        let flags = scan::flags(slice);
+        return Ok((PyBytes::new(py, slice), flags));
+    }
+    let bytes = PyBytes::new_with(py, payload.len(), |out| {
+        payload.copy_into(out);
+        Ok(())
+    })?;
     let flags = scan::flags(bytes.as_bytes());
     Ok((bytes, flags))
 }

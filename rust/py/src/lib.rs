@@ -14,6 +14,7 @@ mod decoders;
 mod frames;
 mod head;
 mod json;
+mod pages;
 mod request;
 
 use ferrule_wire::{Code, Fault, http, scan};

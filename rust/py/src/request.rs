@@ -4,9 +4,9 @@
 use crate::refused;
 use ferrule_wire::jsonrpc::Call;
 use ferrule_wire::{Code, Fault, Splice, header_value, http};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
+use std::borrow::Cow;
 
 /// Header fields as they come: a sequence of pairs, or None.
 type Pairs<'py> = Option<Vec<(Bound<'py, PyString>, Bound<'py, PyString>)>>;
@@ -145,23 +145,18 @@ pub fn encode_message<'py>(
 pub fn encode_header_value<'py>(value: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
     let plain = text(value, Code::HeaderValue, 0)?;
     match header_value::encode(plain) {
-        std::borrow::Cow::Borrowed(_) => Ok(value.clone()),
-        std::borrow::Cow::Owned(encoded) => Ok(PyString::new(value.py(), &encoded)),
+        Cow::Borrowed(_) => Ok(value.clone()),
+        Cow::Owned(encoded) => Ok(PyString::new(value.py(), &encoded)),
     }
 }
 
 /// None when the sentinel's base64 or UTF-8 is bad.
 #[pyfunction]
 #[pyo3(signature = (value, /))]
-pub fn decode_header_value<'py>(
-    value: &Bound<'py, PyString>,
-) -> PyResult<Option<Bound<'py, PyString>>> {
-    let Ok(text) = value.to_str() else {
-        return Err(PyValueError::new_err((Code::HeaderValue.number(), 0, 0)));
-    };
-    Ok(match header_value::decode(text) {
-        None => None,
-        Some(std::borrow::Cow::Borrowed(_)) => Some(value.clone()),
-        Some(std::borrow::Cow::Owned(decoded)) => Some(PyString::new(value.py(), &decoded)),
-    })
+pub fn decode_header_value<'py>(value: &Bound<'py, PyString>) -> Option<Bound<'py, PyString>> {
+    // A lone surrogate is no text that a header could carry.
+    match header_value::decode(value.to_str().ok()?)? {
+        Cow::Borrowed(_) => Some(value.clone()),
+        Cow::Owned(decoded) => Some(PyString::new(value.py(), &decoded)),
+    }
 }

@@ -47,6 +47,9 @@ pub enum Frame<'a> {
     Fault(Fault),
 }
 
+/// Room that a list of frames starts with: most reads need no more, and a list lives as long as its read.
+const FIRST_ROOM: usize = 16;
+
 /// The frames of one read.
 #[derive(Debug, Default)]
 pub struct Frames<'a> {
@@ -64,7 +67,11 @@ impl<'a> Frames<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, frame: Frame<'a>) {
+        if self.list.capacity() == 0 {
+            self.list.reserve(FIRST_ROOM);
+        }
         self.list.push(frame);
     }
 

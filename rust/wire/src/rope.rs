@@ -51,6 +51,7 @@ pub(crate) struct Gather {
 }
 
 impl Gather {
+    #[inline]
     pub(crate) fn push<'a>(&mut self, held: &mut &'a [u8], piece: &'a [u8]) {
         if piece.is_empty() {
             return;
@@ -69,10 +70,17 @@ impl Gather {
     }
 
     /// Takes the message out; the next one starts empty.
+    #[inline]
     pub(crate) fn take<'a>(&mut self, held: &mut &'a [u8]) -> Payload<'a> {
         if self.rope.len == 0 {
-            return Payload::from(std::mem::take(held));
+            Payload::from(std::mem::take(held))
+        } else {
+            self.take_rope(held)
         }
+    }
+
+    #[cold]
+    fn take_rope(&mut self, held: &mut &[u8]) -> Payload<'static> {
         self.park(held);
         let mut rope = std::mem::take(&mut self.rope);
         if let Some(last) = rope.segments.last_mut() {

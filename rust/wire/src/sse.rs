@@ -75,9 +75,30 @@ pub(crate) struct SseDecoder {
     data: Gather,
     /// Bytes of data so far; `None`: no data line yet.
     data_size: Option<usize>,
+    fields: Fields,
+}
+
+/// The fields of an event beside its data.
+#[derive(Debug, Default)]
+struct Fields {
     id: Option<Box<str>>,
     retry: Option<u64>,
     kind: Option<Box<str>>,
+}
+
+impl Fields {
+    const fn is_empty(&self) -> bool {
+        self.id.is_none() && self.retry.is_none() && self.kind.is_none()
+    }
+
+    /// Most events have none: then nothing is moved.
+    fn take(&mut self) -> Self {
+        if self.is_empty() {
+            Fields::default()
+        } else {
+            std::mem::take(self)
+        }
+    }
 }
 
 impl SseDecoder {
@@ -93,9 +114,7 @@ impl SseDecoder {
             after_cr: false,
             data: Gather::default(),
             data_size: None,
-            id: None,
-            retry: None,
-            kind: None,
+            fields: Fields::default(),
         }
     }
 
@@ -104,7 +123,11 @@ impl SseDecoder {
     /// # Errors
     ///
     /// An event is larger than the limit. The stream is lost: do not feed it again.
-    pub(crate) fn feed<'a>(&mut self, input: &'a [u8], frames: &mut Frames<'a>) -> Result<(), Fault> {
+    pub(crate) fn feed<'a>(
+        &mut self,
+        input: &'a [u8],
+        frames: &mut Frames<'a>,
+    ) -> Result<(), Fault> {
         let mut held = &[][..];
         let mut rest = input;
         if self.after_cr && !rest.is_empty() {
@@ -137,7 +160,7 @@ impl SseDecoder {
     /// The stream ended. An unfinished event is dropped; a `retry` in it was a word about the stream, not
     /// about the event, and is handed out.
     pub(crate) fn finish(&mut self, frames: &mut Frames<'_>) {
-        if let Some(retry) = self.retry.take() {
+        if let Some(retry) = self.fields.retry.take() {
             frames.push(Frame::Event(Event {
                 data: (&[][..]).into(),
                 id: None,
@@ -149,6 +172,7 @@ impl SseDecoder {
     }
 
     /// Takes a part of a line that ends at `end` of the stream.
+    #[inline]
     fn take_piece<'a>(
         &mut self,
         piece: &'a [u8],
@@ -156,6 +180,9 @@ impl SseDecoder {
         held: &mut &'a [u8],
         frames: &mut Frames<'a>,
     ) -> Result<(), Fault> {
+        if piece.is_empty() {
+            return Ok(());
+        }
         let mut piece = piece;
         if matches!(self.place, Place::Name) {
             let Some(value) = self.take_name(piece) else {
@@ -185,7 +212,16 @@ impl SseDecoder {
     }
 
     /// Looks for the colon. `None`: it is not there yet; else the rest of the piece behind it.
+    #[inline]
     fn take_name<'a>(&mut self, piece: &'a [u8]) -> Option<&'a [u8]> {
+        if let (true, Some(value)) = (self.token.is_empty(), piece.strip_prefix(b"data:")) {
+            // What most lines are, found without a search.
+            self.place = Place::Value {
+                field: Field::Data,
+                at_start: true,
+            };
+            return Some(value);
+        }
         let room = LONGEST_NAME + 1 - self.token.len().min(LONGEST_NAME);
         let beginning = piece.get(..room).unwrap_or(piece);
         let Some(colon) = memchr(b':', beginning) else {
@@ -222,6 +258,7 @@ impl SseDecoder {
     }
 
     /// A field is there, whatever its value will be.
+    #[inline]
     fn begin_value<'a>(
         &mut self,
         field: Field,
@@ -242,6 +279,7 @@ impl SseDecoder {
         Ok(())
     }
 
+    #[inline]
     fn push_data<'a>(
         &mut self,
         piece: &'a [u8],
@@ -268,6 +306,7 @@ impl SseDecoder {
     }
 
     /// A line ended at `end` of the stream.
+    #[inline]
     fn end_line<'a>(
         &mut self,
         end: u64,
@@ -294,19 +333,22 @@ impl SseDecoder {
         Ok(())
     }
 
+    #[inline]
     fn end_field(&mut self, field: Field) {
         let overflows = std::mem::take(&mut self.token_overflows);
         match field {
             Field::Id => {
                 let value = std::str::from_utf8(&self.token).ok();
                 if let Some(id) = value.filter(|id| !overflows && !id.contains('\0')) {
-                    self.id = Some(id.into());
+                    self.fields.id = Some(id.into());
                 }
             }
-            Field::Retry => self.retry = parse_retry(&self.token, overflows).or(self.retry),
+            Field::Retry => {
+                self.fields.retry = parse_retry(&self.token, overflows).or(self.fields.retry);
+            }
             Field::Event => {
                 let value = String::from_utf8_lossy(&self.token);
-                self.kind = match value.as_ref() {
+                self.fields.kind = match value.as_ref() {
                     "" | "message" => None,
                     other => Some(other.into()),
                 };
@@ -316,10 +358,9 @@ impl SseDecoder {
         self.token.clear();
     }
 
+    #[inline]
     fn dispatch<'a>(&mut self, held: &mut &'a [u8], frames: &mut Frames<'a>) {
-        let id = self.id.take();
-        let retry = self.retry.take();
-        let kind = self.kind.take();
+        let Fields { id, retry, kind } = self.fields.take();
         let size = self.data_size.take().unwrap_or_default();
         if size > 0 || id.is_some() || retry.is_some() {
             let data = self.data.take(held);

@@ -54,22 +54,15 @@ fn has_lone_surrogate(message: &[u8]) -> bool {
             units.push(None);
         }
     }
-    let mut units = units.iter().peekable();
-    while let Some(unit) = units.next() {
-        match unit {
-            Some(0xD800..=0xDBFF) => {
-                if units
-                    .next_if(|next| matches!(next, Some(0xDC00..=0xDFFF)))
-                    .is_none()
-                {
-                    return true;
-                }
-            }
-            Some(0xDC00..=0xDFFF) => return true,
-            _ => {}
+    let is_low = |unit: &Option<u16>| matches!(unit, Some(0xDC00..=0xDFFF));
+    let mut waits_for_low = false;
+    for unit in units {
+        if waits_for_low != is_low(&unit) {
+            return true;
         }
+        waits_for_low = matches!(unit, Some(0xD800..=0xDBFF));
     }
-    false
+    waits_for_low
 }
 
 fn message() -> impl Strategy<Value = String> {

@@ -82,16 +82,14 @@ fn lines() -> Vec<Vector> {
 
 fn data(bytes: &[u8]) -> Value {
     use std::fmt::Write as _;
-    match std::str::from_utf8(bytes) {
-        Ok(text) => json!(text),
-        Err(_) => {
-            let mut hex = String::new();
-            for byte in bytes {
-                write!(hex, "{byte:02x}").unwrap();
-            }
-            json!({ "hex": hex })
-        }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return json!(text);
     }
+    let mut hex = String::new();
+    for byte in bytes {
+        write!(hex, "{byte:02x}").unwrap();
+    }
+    json!({ "hex": hex })
 }
 
 fn told(frame: &OwnedFrame) -> Value {
