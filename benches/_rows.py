@@ -34,6 +34,7 @@ def all_rows() -> list[Row]:
     sync = ("floor-blocking", "ferrule-sync")
     loops = ("floor-uvloop", "ferrule-uvloop")
     fresh = ("floor-fresh", "ferrule-fresh")
+    tuned = ("floor-tuned", "ferrule-over-tuned")
     return [
         *rows,
         Row("progress x1000", path="/sse", tool="progress", arguments={"n": 1000}, progress=True),
@@ -43,6 +44,12 @@ def all_rows() -> list[Row]:
         Row("sync handshake json x1", sync, era="handshake"),
         Row("sync stateless sse x1", sync, path="/sse"),
         Row("sync 4 threads", sync, threads=4),
+        *(
+            Row(f"tuned floor {framing} x{n}", tuned, path=f"/{framing}", concurrency=n)
+            for framing in ("json", "sse")
+            for n in (1, 10, 100)
+        ),
+        Row("tuned floor sync json x1", ("floor-blocking-tuned", "ferrule-sync-over-tuned")),
         Row("server asleep json x1", server="sleeping"),
         Row("server asleep sse x1", path="/sse", server="sleeping"),
         Row("end of sse apart x1", path="/sse/apart"),

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 Row = dict[str, Any]
@@ -44,13 +45,15 @@ def expected_length(row: Row) -> int:
 # --- asyncio clients: `await opened(row, where, stack)` gives a maker of calls -----------------
 
 
-async def open_floor(row: Row, where: Row, stack: contextlib.AsyncExitStack) -> Callable:
+async def open_floor(row: Row, where: Row, stack: contextlib.AsyncExitStack, tuned: bool = False) -> Callable:
     from floors import FloorClient, StdioFloor
+    from plain_floor import PlainFloor
 
     if row["transport"] == "stdio":
         client: Any = StdioFloor(where["stdio"])
     else:
-        client = FloorClient(where["ports"][row["server"]], row["path"], row["era"])
+        kind = FloorClient if tuned else PlainFloor
+        client = kind(where["ports"][row["server"]], row["path"], row["era"])
     await client.connect()
     stack.push_async_callback(client.close)
 
@@ -133,14 +136,16 @@ async def open_mcp(row: Row, where: Row, stack: contextlib.AsyncExitStack) -> Ca
 # --- blocking clients: `opened(row, where, stack)` gives a maker of calls -------------------------
 
 
-def open_blocking_floor(row: Row, where: Row, stack: contextlib.ExitStack) -> Callable:
+def open_blocking_floor(row: Row, where: Row, stack: contextlib.ExitStack, tuned: bool = False) -> Callable:
     from floors import BlockingFloor, BlockingStdio
+    from plain_floor import PlainBlockingFloor
 
     def connect() -> Any:
         if row["transport"] == "stdio":
             client: Any = BlockingStdio(where["stdio"])
         else:
-            client = BlockingFloor(where["ports"][row["server"]], row["path"], row["era"])
+            kind = BlockingFloor if tuned else PlainBlockingFloor
+            client = kind(where["ports"][row["server"]], row["path"], row["era"])
         stack.callback(client.close)
         return client
 
@@ -183,14 +188,21 @@ def open_ferrule_sync(row: Row, where: Row, stack: contextlib.ExitStack) -> Call
 
 ASYNC = {
     "floor": open_floor,
+    "floor-tuned": partial(open_floor, tuned=True),
     "floor-uvloop": open_floor,
     "floor-fresh": open_floor,
     "ferrule-async": open_ferrule,
+    "ferrule-over-tuned": open_ferrule,
     "ferrule-uvloop": open_ferrule,
     "ferrule-fresh": open_ferrule,
     "mcp": open_mcp,
 }
-BLOCKING = {"floor-blocking": open_blocking_floor, "ferrule-sync": open_ferrule_sync}
+BLOCKING = {
+    "floor-blocking": open_blocking_floor,
+    "floor-blocking-tuned": partial(open_blocking_floor, tuned=True),
+    "ferrule-sync": open_ferrule_sync,
+    "ferrule-sync-over-tuned": open_ferrule_sync,
+}
 CLIENTS = (*ASYNC, *BLOCKING)
 
 

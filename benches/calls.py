@@ -12,7 +12,8 @@ bursts of one row in one round, so that a slower minute of the machine touches b
 
 How to read it: a cell is a median and, in brackets, the order statistics that hold the true median
 with at least 95 % (the coverage is printed; under six rounds it is less). CPU is user + system time
-of the client process per call. "floor" is `floors.py`: asyncio, plain Python, no client around it.
+of the client process per call. "floor" is `plain_floor.py`: asyncio and
+plain Python that parses what it gets; "floor-tuned" is `floors.py`, which knows what the null server sends.
 A bound counts as met when the worse end of its interval meets it. A run says nothing, is void, when
 the floor itself is not fast enough against mcp (medians).
 
@@ -168,9 +169,11 @@ def print_raw(samples: Samples) -> None:
 
 def floor_of(client: str) -> str:
     """Return the floor that a client is compared with."""
+    if client in ("floor-blocking-tuned", "ferrule-sync-over-tuned"):
+        return "floor-blocking-tuned"
     if client in ("ferrule-sync", "floor-blocking"):
         return "floor-blocking"
-    return "floor" + "".join(kind for kind in ("-uvloop", "-fresh") if client.endswith(kind))
+    return "floor" + "".join(kind for kind in ("-uvloop", "-fresh", "-tuned") if client.endswith(kind))
 
 
 def print_rows(samples: Samples) -> None:

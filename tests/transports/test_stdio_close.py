@@ -99,6 +99,20 @@ def test_closing_fails_waiting_calls_at_once_and_cancels_none(flavour: Any, chil
     assert server.count("notifications/cancelled") == 0
 
 
+@pytest.mark.req("T7")
+def test_closing_fails_waiting_calls_before_a_stubborn_child_has_ended(flavour: Any, child: Any) -> None:
+    server = child({"start": [[stubborn()]], "tools/call": [[]]})
+    client = flavour.connect(server.stdio(), timeout=None, limits=Limits(exit_grace=0.5))
+    running = flavour.start(client.call_tool, "x", {})
+    server.wait_until(lambda: server.count("tools/call") == 1)
+    closing = flavour.start(client.close)
+    assert isinstance(running.outcome(), ConnectionClosed)
+    assert not closing.done
+    assert is_running(server.pids[0])
+    closing.result()
+    assert ended(server)
+
+
 @pytest.mark.req("T7", "D5")
 def test_closing_frees_a_writer_whose_child_reads_no_more(flavour: Any, child: Any) -> None:
     server = child({"tools/call": [[sleep(60)]]})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ferrule import Limits, Retry
-from ferrule.errors import ServerExited
+from ferrule.errors import RequestTimeout, ServerExited
 from tests.support.child import (
     ScriptedChild,
     answer,
@@ -169,6 +169,25 @@ def test_exits_outside_the_window_hold_nothing_back(flavour: Any, child: Any) ->
             client.call_tool("x", {})
         assert caught.value.exit_code == 1
     assert len(server.pids) == 5
+
+
+@pytest.mark.req("D4", "N8")
+def test_nothing_of_an_old_session_is_sent_into_the_next_one(flavour: Any, child: Any, tmp_path: Path) -> None:
+    hello = answer({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
+    rules = {"initialize": [[hello], [wait(tmp_path / "go"), hello]], "tools/call": [[die(1)], [echo()]]}
+    server = child(rules, era="handshake")
+    client = flavour.connect(server.stdio())
+    view = client.with_options(timeout=0.3)
+    with pytest.raises(ServerExited):
+        view.call_tool("first", {})
+    second = flavour.start(client.call_tool, "second", {})
+    server.wait_until(lambda: server.count("initialize") == 2)
+    hasty = flavour.start(view.call_tool, "hasty", {}).outcome()
+    assert isinstance(hasty, RequestTimeout)
+    assert not hasty.request_sent
+    (tmp_path / "go").write_text("")
+    assert second.result().text == "{}"
+    assert names(server) == ["first", "second"]
 
 
 @pytest.mark.req("D4")

@@ -125,10 +125,11 @@ class Connection:
                 False.
             Expired: The server did not take the request in time.
         """
-        with self._mutex:
-            if self.state is not BUSY:
-                raise self._lost("before the request was sent", sent=False)
-            self.exchange = exchange
+        # Without the mutex: only its caller may send on a busy connection, and one that is closed just
+        # now refuses the write below.
+        if self.state is not BUSY:
+            raise self._lost("before the request was sent", sent=False)
+        self.exchange = exchange
         self._begin()
         exchange.sent = True
         self._is_whole = False

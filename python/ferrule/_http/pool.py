@@ -363,6 +363,10 @@ class Pool:
 
     async def close(self) -> None:
         """Close every connection and fail whoever waits. Idempotent."""
+        self.shut()
+
+    def shut(self) -> None:
+        """What `close` does."""
         with self.mutex:
             self._is_closed = True
             turns = list(self._waiters)

@@ -6,6 +6,7 @@ Knows the event loop it was first used in, and no other. Streams are in `asyncio
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import weakref
 from asyncio import _get_running_loop  # the C function; `get_running_loop` raises where None will do
@@ -408,6 +409,17 @@ class AsyncIO:
             del self._flights[key]
 
     # -- the end
+
+    def let_go(self, end: Callable[[], object], /) -> None:
+        """See `interface.IO.let_go`."""
+        loop = self._loop
+        if loop is None or self.forked():
+            return
+        if loop is _get_running_loop() or loop.is_closed():
+            end()
+        else:
+            with contextlib.suppress(RuntimeError):  # closed just now
+                loop.call_soon_threadsafe(end)
 
     async def close(self, deadline: float, /) -> None:
         """See `interface.IO.close`."""

@@ -261,6 +261,11 @@ class BlockingIO:
 
     # -- the end
 
+    def let_go(self, end: Callable[[], object], /) -> None:
+        """See `interface.IO.let_go`."""
+        if not self.forked():
+            end()
+
     async def close(self, deadline: float, /) -> None:
         """See `interface.IO.close`."""
         if self._wakers.over:

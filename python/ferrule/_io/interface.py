@@ -228,6 +228,12 @@ class IO(Protocol):
         No await, I/O or user code inside.
         """
 
+    def let_go(self, end: Callable[[], object], /) -> None:
+        """Run `end` on behalf of an owner that was collected: from whatever thread, never in a fork.
+
+        asyncio: on the loop's own thread, which would hold open streams for ever.
+        """
+
     async def close(self, deadline: float, /) -> None:
         """Wait (bounded) for background work, cancel what is left, wake waiters with Closing. Idempotent.
 

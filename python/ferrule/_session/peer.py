@@ -43,6 +43,7 @@ class Peer:
         "__weakref__",
         "_eras",
         "_make",
+        "_renewed",
         "closed",
         "default_info",
         "generation",
@@ -57,6 +58,7 @@ class Peer:
     def __init__(self, settings: Settings, make: Callable[[], tuple[IO, Transport]]) -> None:
         self._make = make
         self._eras: dict[str, StatelessEra] = {}
+        self._renewed: dict[IO, tuple[IO, Transport]] = {}
         self.settings = settings
         self.io, self.transport = make()
         self.default_info = {"name": "ferrule", "version": _wire.VERSION}
@@ -67,12 +69,21 @@ class Peer:
         self.closed = False
 
     def renew_after_fork(self) -> None:
-        """Leave all that belongs to the parent process alone and start afresh."""
-        old = self.transport
-        self.io, self.transport = self._make()
-        self.sessions = {}
-        self.generation += 1
-        old.abandon()
+        """Leave all that belongs to the parent process alone and start afresh.
+
+        Of threads that come here at once all go on with what one of them made; the locks are new ones.
+        """
+        old_io, old = self.io, self.transport
+        io, transport = self._renewed.setdefault(old_io, self._make())
+        with io.mutex():
+            mine = self.io is old_io
+            if mine:
+                self.transport = transport
+                self.sessions = {}
+                self.generation += 1
+                self.io = io
+        if mine:
+            old.abandon()
 
     def stateless_era(self, revision: str) -> StatelessEra:
         """The stateless era at `revision`, its envelope serialised once for all views."""

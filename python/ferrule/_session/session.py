@@ -33,7 +33,7 @@ from .settings import UNSET, Unset, ViewSettings, check_timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from .._io.interface import IO
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from .._transports.interface import Transport
     from .peer import Peer
     from .settings import Auth, Headers, RequestMeta
+
+_FAREWELLS = 16
+"""Sessions that are ended at once on close: each may take a thread and a connection."""
 
 
 class Session:
@@ -56,11 +59,12 @@ class Session:
         self._attach()
 
     def _attach(self) -> None:
-        self._generation = self.peer.generation
         self._link = None
         self.transport: Transport = self.peer.transport.view(self.view.headers, self.view.auth)
         if self.root is None or self.transport is not self.root.transport:
             self.transport.inbound = Inbound(self)
+        # Last: until then other threads come here too.
+        self._generation = self.peer.generation
 
     @property
     def io(self) -> IO:
@@ -98,7 +102,10 @@ class Session:
         if peer.io.check():
             peer.renew_after_fork()
         if self._generation != peer.generation:
-            self._attach()
+            with peer.io.mutex():
+                for session in (self.root, self):
+                    if session is not None and session._generation != peer.generation:
+                        session._attach()
 
     def deadline(self, timeout: float | Unset | None = UNSET) -> float:
         """When an operation that starts now must end."""
@@ -425,6 +432,7 @@ class Session:
 
     async def close(self) -> None:
         """End this view; the client's own view closes everything. Idempotent, bounded by `Limits.close_timeout`."""
+        self.enter()
         peer = self.peer
         deadline = peer.io.now() + peer.settings.limits.close_timeout
         if self.root is not None:
@@ -435,18 +443,28 @@ class Session:
         with peer.io.mutex():
             already = peer.closed
             peer.closed = True
-            sessions = list(peer.sessions.items())
+            sessions = iter(list(peer.sessions.items()))
+            lanes = min(len(peer.sessions), _FAREWELLS)
             peer.sessions.clear()
         if already:
             return
         try:
             # The rest of the time belongs to the transport: a server that ignores DELETE may not use it up.
             farewell = peer.io.now() + peer.settings.limits.close_timeout / 2
-            await peer.io.fan_out(*(session.disconnect(link, farewell) for link, session in sessions))
-        finally:
+            await peer.io.fan_out(*(self._disconnect_all(sessions, farewell) for _ in range(lanes)))
             await peer.transport.close(deadline)
-            await peer.io.close(deadline)
+        except BaseException:
+            deadline = peer.io.now()  # whoever closes is in a hurry
+            raise
+        finally:
             self._link = None
+            await peer.io.close(deadline)
+
+    async def _disconnect_all(self, sessions: Iterator[tuple[Link, Session]], deadline: float) -> None:
+        """End one session after another until none is left; several do so at once."""
+        for link, session in sessions:
+            if self.io.now() < deadline:
+                await session.disconnect(link, deadline)
 
 
 def _account(error: FerruleError, call: Call | None, earlier: FerruleError | None) -> None:

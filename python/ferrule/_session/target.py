@@ -5,6 +5,8 @@ Knows which kinds of target there are; what a transport does with it is its own 
 
 from __future__ import annotations
 
+import weakref
+
 from .._http.endpoints import Tcp, Unix
 from .._http.pool import Pool
 from .._http.url import parse_url
@@ -44,6 +46,9 @@ def transport_maker(target: Target, tls: Tls, limits: Limits) -> Callable[[IO], 
 
     def make(io: IO) -> Transport:
         pool = Pool(io, url, limits=limits, tls=tls, endpoint=endpoint)
-        return StreamableHTTP(io, pool, Place(url), limits)
+        place = Place(url)
+        # Views share the place; when it goes nobody can use, or close, the connections any more.
+        weakref.finalize(place, io.let_go, pool.shut).atexit = False
+        return StreamableHTTP(io, pool, place, limits)
 
     return make

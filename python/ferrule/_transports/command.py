@@ -45,8 +45,8 @@ class Stdio:
         env: Environment variables besides the few safe ones every child gets (PATH, HOME, ...).
         inherit_env: Give the child this process's whole environment. Default False.
         cwd: The directory it starts in.
-        stderr: "inherit" (default: it goes where this process's goes), "discard", or a function that is
-            called with each line of bytes.
+        stderr: "inherit" (default: it goes where this process's goes), "discard", or a function that is called with
+            each line of bytes: from a thread of its own under `Client`, from the event loop under `AsyncClient`.
     """
 
     __slots__ = ("argv", "cwd", "env", "inherit_env", "stderr")

@@ -78,8 +78,8 @@ class StdioTransport:
     def __del__(self) -> None:
         # Nobody closed the client. An event loop would hold the stream, and through it the process, for ever.
         child = getattr(self, "_child", None)
-        if child is not None and not self._io.forked():
-            _running(child).stream.close()
+        if child is not None:
+            self._io.let_go(_running(child).stream.close)
 
     def view(self, headers: tuple[tuple[str, str], ...], auth: object) -> StdioTransport:
         """There are no headers: all views are one."""

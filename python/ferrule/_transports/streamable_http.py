@@ -71,7 +71,11 @@ class PostExchange(Exchange):
         if not data or self.slot.done:
             return
         try:
-            self._take(loads(data, flags))
+            message = loads(data, flags)
+            if type(message) is dict and message.get("id") == self.call.id and "method" not in message:
+                self.slot.set(message)
+            else:
+                self._take(message)
         except InvalidMessage as error:
             self.slot.fail(InvalidMessage(f"{self.call.method.name}: {error}"))
 
@@ -438,7 +442,7 @@ class Place:
         farewells: Of each cancellation that is being told, the slot that is set when it is over.
     """
 
-    __slots__ = ("farewells", "url")
+    __slots__ = ("__weakref__", "farewells", "url")
 
     def __init__(self, url: Url) -> None:
         self.url = url
