@@ -63,6 +63,9 @@ class FakeStream:
     async def write(self, data: bytes, deadline: float, /) -> None:
         self.write_now(data, deadline)
 
+    def unsent(self) -> int:
+        return 0
+
     def write_now(self, data: bytes, deadline: float, /) -> None:
         if self.closed:
             raise ConnectionResetError

@@ -314,7 +314,9 @@ def test_callers_that_come_at_once_make_one_handshake_and_wait_for_its_end(flavo
 
 @pytest.mark.req("N9")
 def test_the_agreed_version_is_on_every_later_message_but_not_on_initialize(flavour: Any, serve: Any) -> None:
-    server = serve({"initialize": answer(initialized("2025-06-18"), headers=[("Mcp-Session-Id", "s")])}, era="handshake")
+    server = serve(
+        {"initialize": answer(initialized("2025-06-18"), headers=[("Mcp-Session-Id", "s")])}, era="handshake"
+    )
     client = flavour.connect(server.url)
     client.call_tool("echo", {})
     client.close()

@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from ferrule._io.asyncio import Slot as AsyncSlot
+from ferrule._io.wakers import Slot as BlockingSlot
+from ferrule._protocol import methods
+from ferrule._transports.call import Call
+from ferrule._transports.messages import post_progress
 from ferrule.errors import ConfigError, RequestTimeout, RPCError
 from tests.support import child as on_stdio
 from tests.support.steps import (
@@ -315,3 +320,19 @@ def test_extending_without_a_bound_is_a_config_error(flavour: Any, serve: Any, m
         with pytest.raises(ConfigError):
             client.call_tool("echo", {}, on_progress=handler, reset_on_progress=True, max_total=max_total)
     assert server.accepted == 0
+
+
+@pytest.mark.req("T6")
+@pytest.mark.parametrize("make", [AsyncSlot, BlockingSlot])
+def test_progress_beyond_the_queue_of_a_slow_handler_is_dropped_and_said_once(make: Any, caplog: Any) -> None:
+    slot = make()
+    call = Call(1, methods.TOOLS_CALL, "echo", None, None, 0.0)
+    with caplog.at_level("WARNING"):
+        for n in range(6):
+            post_progress(call, slot, {"progress": n}, 3)
+    assert slot.take_mail() == [{"progress": 0}, {"progress": 1}, {"progress": 2}]
+    assert [record.getMessage() for record in caplog.records] == [
+        "tools/call: the progress handler is 3 notifications behind: some are dropped"
+    ]
+    post_progress(call, slot, {"progress": 6}, 3)
+    assert slot.take_mail() == [{"progress": 6}]

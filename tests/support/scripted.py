@@ -102,12 +102,16 @@ class ScriptedServer:
         with self._changed:
             assert self._changed.wait_for(condition, timeout), f"not within {timeout:g} s"
 
-    def close(self) -> None:
-        """Close everything and wait for the threads."""
-        self._closing.set()
+    def stop_listening(self) -> None:
+        """Refuse further connections; those that are open go on."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+
+    def close(self) -> None:
+        """Close everything and wait for the threads."""
+        self._closing.set()
+        self.stop_listening()
         for connection in list(self._connections):
             connection.shut()
         for thread in self._threads:

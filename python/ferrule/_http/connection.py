@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from .exchange import Exchange
     from .pool import Pool
 
+_SURELY_TAKEN = 16384
+"""A request of so many bytes fits what the kernel buffers for an idle connection."""
+
 IDLE, BUSY, DRAINING, CLOSED = "idle", "busy", "draining", "closed"
 
 
@@ -57,6 +60,7 @@ class Connection:
         "_coded_head",
         "_decode",
         "_eof",
+        "_is_large",
         "_is_whole",
         "_mutex",
         "_pool",
@@ -89,6 +93,7 @@ class Connection:
         self._pool = pool
         self._mutex = pool.mutex
         self._is_whole = True
+        self._is_large = False
         self._coded_head: ResponseHead | None = None
         self._body: CodedBody | None = None
         self.state = BUSY
@@ -125,11 +130,12 @@ class Connection:
                 False.
             Expired: The server did not take the request in time.
         """
-        # Without the mutex: only its caller may send on a busy connection, and one that is closed just
-        # now refuses the write below.
-        if self.state is not BUSY:
-            raise self._lost("before the request was sent", sent=False)
+        # No mutex: first the exchange, then the look. Whoever closes the connection meanwhile either is
+        # seen here or finds the exchange and fails it.
         self.exchange = exchange
+        if self.state is not BUSY:
+            self.exchange = NOBODY
+            raise self._lost("before the request was sent", sent=False)
         self._begin()
         exchange.sent = True
         self._is_whole = False
@@ -138,6 +144,7 @@ class Connection:
         except OSError:
             return
         self._is_whole = True
+        self._is_large = len(data) > _SURELY_TAKEN
 
     def leave(self, exchange: Exchange) -> None:
         """Take note that the caller has gone. What still arrives is dropped.
@@ -211,13 +218,16 @@ class Connection:
             return
         self.is_new = False
         # An answer to half a request: the other half cannot be followed by another request.
-        if is_reusable and self._is_whole and self.keep_alive > 0:
+        if is_reusable and self._is_whole and self.keep_alive > 0 and not (self._is_large and self._has_unsent()):
             if not self._pool.give(self):
                 return
         else:
             self.exchange = NOBODY
             self.close()
         exchange.on_end()
+
+    def _has_unsent(self) -> bool:
+        return self.stream is None or self.stream.unsent() > 0
 
     # --- what few responses need -----------------------------------------------------------------
 

@@ -81,6 +81,10 @@ class Slot:
             if future is not None and not future.done():
                 future.set_result(None)
 
+    def backlog(self) -> int:
+        """See `interface.Slot.backlog`."""
+        return len(self._items) if self._items is not None else 0
+
     def take_mail(self) -> list[Any]:
         """Return what was posted since the last call, in order."""
         self.mail = False
@@ -338,6 +342,18 @@ class AsyncIO:
         if hasattr(type(result), "__await__"):
             result = await result
         return result
+
+    async def call_each(
+        self, handler: Callable[..., Any], calls: list[tuple[Any, ...]], failed: Callable[[Exception], None], /
+    ) -> None:
+        """See `interface.IO.call_each`."""
+        for args in calls:
+            try:
+                result = handler(*args)
+                if result is not None and hasattr(type(result), "__await__"):
+                    await result
+            except Exception as error:
+                failed(error)
 
     async def gather(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         """See `interface.IO.gather`."""

@@ -124,6 +124,10 @@ class SocketStream(asyncio.BufferedProtocol):
             raise ConnectionResetError("the stream is closed")
         self._transport.write(data)
 
+    def unsent(self) -> int:
+        """See `interface.SocketStream.unsent`."""
+        return self._transport.get_write_buffer_size()
+
     async def write(self, data: bytes, deadline: float, /) -> None:
         """See `interface.Stream.write`."""
         self.write_now(data, deadline)

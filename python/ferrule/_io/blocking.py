@@ -176,6 +176,16 @@ class BlockingIO:
         """See `interface.IO.call`."""
         return handler(*args)
 
+    async def call_each(
+        self, handler: Callable[..., Any], calls: list[tuple[Any, ...]], failed: Callable[[Exception], None], /
+    ) -> None:
+        """See `interface.IO.call_each`."""
+        for args in calls:
+            try:
+                handler(*args)
+            except Exception as error:
+                failed(error)
+
     async def gather(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         """See `interface.IO.gather`: one after another."""
         try:

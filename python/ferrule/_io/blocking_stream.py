@@ -275,6 +275,10 @@ class BlockingStream:
         """See `interface.Stream.write`."""
         self.write_now(data, deadline)
 
+    def unsent(self) -> int:
+        """See `interface.SocketStream.unsent`."""
+        return 0
+
     def write_now(self, data: bytes, deadline: float, /) -> None:
         """See `interface.SocketStream.write_now`.
 

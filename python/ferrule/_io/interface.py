@@ -39,6 +39,9 @@ class Slot(Protocol):
     def set(self, value: Any, /) -> None: ...
     def fail(self, error: BaseException, /) -> None: ...
     def post(self, item: Any, /) -> None: ...
+    def backlog(self) -> int:
+        """How much mail waits."""
+
     def take_mail(self) -> list[Any]: ...
     def result(self) -> Any:
         """Return the value or raise the error; only once `done`."""
@@ -98,6 +101,9 @@ class SocketStream(Stream, Protocol):
 
     def write_now(self, data: bytes, deadline: float, /) -> None:
         """As `write`, without a coroutine's cost. asyncio: at once. blocking: blocks."""
+
+    def unsent(self) -> int:
+        """Bytes that were written and that the kernel has not taken yet. blocking: always 0."""
 
 
 class Process(Protocol):
@@ -192,6 +198,14 @@ class IO(Protocol):
 
     async def call(self, handler: Callable[..., Any], /, *args: Any) -> Any:
         """Run the user's function. asyncio: awaits what it returns if that is awaitable. Exceptions come out."""
+
+    async def call_each(
+        self, handler: Callable[..., Any], calls: list[tuple[Any, ...]], failed: Callable[[Exception], None], /
+    ) -> None:
+        """As `call`, once for each tuple of arguments, in order; an exception goes to `failed` and the next is called.
+
+        One coroutine for all of them: notifications come by the thousand.
+        """
 
     async def gather(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         """Run user code: concurrently on asyncio, in turn when blocking.

@@ -250,6 +250,10 @@ class Slot:
         if waker is not None:
             waker.wake()
 
+    def backlog(self) -> int:
+        """See `interface.Slot.backlog`."""
+        return len(self._items)
+
     def take_mail(self) -> list[Any]:
         """Return what was posted since the last call, in order."""
         # The flag goes down first: what is posted from here on raises it again.

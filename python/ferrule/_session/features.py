@@ -96,6 +96,8 @@ async def call_tool(
     params = dumps({"name": name, "arguments": arguments}, "params")
     progress = None
     deadline = session.deadline(timeout)
+    if max_total is not None:
+        deadline = min(deadline, session.deadline(max_total))
     if on_progress is not None or reset_on_progress:
         progress = _progress(session, on_progress, reset_on_progress, timeout, max_total)
     result = await session.perform(
@@ -117,8 +119,13 @@ def _check_text(value: object, where: str) -> None:
     """Raise TypeError for what is no text, or text that UTF-8 cannot hold."""
     if not isinstance(value, str):
         raise TypeError(f"{where}: expected str")
-    if not value.isascii():
-        dumps(value, where)
+    if not _is_text(value):
+        raise TypeError(f"{where}: holds a lone surrogate")
+
+
+def _is_text(value: str) -> bool:
+    """Can UTF-8 hold it? JSON escapes can bring what it cannot."""
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _hoist_meta(
@@ -193,7 +200,10 @@ async def _page(session: Session, listing: Listing, cursor: str | None, deadline
     # An empty cursor is a cursor like any other (server/utilities/pagination).
     params = None if cursor is None else dumps({"cursor": cursor}, "params")
     result = await session.perform(listing.method, params, deadline=deadline)
-    return listing.page.from_wire(result, method=listing.method.name)
+    page = listing.page.from_wire(result, method=listing.method.name)
+    if page.next_cursor is not None and not _is_text(page.next_cursor):
+        raise InvalidResult(listing.method.name, "nextCursor: holds a lone surrogate")
+    return page
 
 
 async def read_resource(

@@ -20,10 +20,11 @@ _METHOD_NOT_FOUND = -32601
 class Inbound:
     """Where a session's transport leaves what nobody waits for."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_session", "max_queue")
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.max_queue: int = session.settings.limits.max_queue
 
     def notification(self, message: dict[str, Any]) -> None:
         """Take note of a notification that no feature of the client listens to."""

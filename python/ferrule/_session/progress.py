@@ -5,6 +5,8 @@ Specification: basic/patterns/progress. Runs in the caller's own task or thread,
 
 from __future__ import annotations
 
+import math
+
 from .. import _log
 
 TYPE_CHECKING = False
@@ -37,41 +39,43 @@ class Progress:
 
     def for_call(self, call: Call, io: IO) -> Callable[[list[Any]], Awaitable[None]]:
         """The function that delivers one attempt's notifications, in order."""
-        highest: float | None = None
+        highest = -math.inf
         went_back = False
+        handler = self.handler
 
         async def deliver(notifications: list[Any]) -> None:
             nonlocal highest, went_back
+            calls = []
             for params in notifications:
                 progress = params.get("progress")
-                if not _number(progress):
+                # Exact types: JSON gives no others, and a bool is no number.
+                if type(progress) not in _NUMBERS:
                     continue
-                if highest is not None and progress < highest and not went_back:
+                if progress > highest:
+                    highest = progress
+                elif progress < highest and not went_back:
                     went_back = True
                     _log.warning("%s: progress went backwards", call.method.name)
-                highest = progress if highest is None else max(highest, progress)
-                if self.extend is not None:
-                    call.deadline = min(self.latest, max(call.deadline, io.now() + self.extend))
-                await self._tell(params, io)
+                total = params.get("total")
+                message = params.get("message")
+                calls.append(
+                    (
+                        progress,
+                        total if type(total) in _NUMBERS else None,
+                        message if type(message) is str else None,
+                    )
+                )
+            if calls and self.extend is not None:
+                call.deadline = min(self.latest, max(call.deadline, io.now() + self.extend))
+            if handler is not None:
+                await io.call_each(handler, calls, _report)
 
         return deliver
 
-    async def _tell(self, params: dict[str, Any], io: IO) -> None:
-        if self.handler is None:
-            return
-        total = params.get("total")
-        message = params.get("message")
-        try:
-            await io.call(
-                self.handler,
-                params["progress"],
-                total if _number(total) else None,
-                message if isinstance(message, str) else None,
-            )
-        except Exception as error:
-            # The user's handler is the user's: what it raises must not fail the call (T6).
-            _log.warning("the progress handler raised %s", type(error).__name__)
+
+_NUMBERS = (int, float)
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _report(error: Exception) -> None:
+    """The user's handler is the user's: what it raises must not fail the call (T6)."""
+    _log.warning("the progress handler raised %s", type(error).__name__)

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from .._protocol.methods import Method
 
     class Inbound(Protocol):
-        """Whom a transport tells of messages that answer no call. Must neither raise nor wait."""
+        """Whom a transport tells of messages that answer no call. Must neither raise nor wait.
+
+        Attributes:
+            max_queue: How many notifications may wait for one slow handler.
+        """
+
+        max_queue: int
 
         def notification(self, message: dict[str, Any], /) -> None: ...
         def request(self, message: dict[str, Any], link: Link, /) -> None: ...
@@ -80,6 +86,7 @@ class Call:
         deadline: When to give up, on the IO's clock; may move while progress arrives.
         deliver: Runs the caller's progress handler on a list of `params`; None when nobody listens.
         bypass: Not counted against `Limits.max_connections`.
+        overrun: Was progress dropped because the handler is too slow?
         sent: May the server have seen it? Set before the first write.
         head: The head of the HTTP answer, once there is one.
     """
@@ -93,6 +100,7 @@ class Call:
         "meta",
         "method",
         "name",
+        "overrun",
         "params",
         "sent",
     )
@@ -116,6 +124,7 @@ class Call:
         self.deadline = deadline
         self.deliver = deliver
         self.bypass = bypass
+        self.overrun = False
         self.sent = False
         self.head: ResponseHead | None = None
 

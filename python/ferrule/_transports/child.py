@@ -11,7 +11,7 @@ from .. import _log
 from .._json import loads
 from .._wire import CODES, FAULT, LineDecoder
 from ..errors import InvalidMessage, LimitExceeded
-from .messages import PROGRESS, progress_token
+from .messages import PROGRESS, post_progress, progress_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Child:
             params = message.get("params")
             waiting = self._waiting(progress_token(params))
             if waiting is not None and waiting[0].deliver is not None:
-                waiting[1].post(params)
+                post_progress(waiting[0], waiting[1], params, transport.inbound.max_queue)
 
     def _take_fault(self, frame: tuple[Any, ...], transport: StdioTransport) -> None:
         _, code, _, size, answered = (*frame, None)[:5]

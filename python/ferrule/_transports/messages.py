@@ -5,11 +5,15 @@ Pure rules over decoded messages; where they came from is the transports' busine
 
 from __future__ import annotations
 
+from .. import _log
 from ..errors import InvalidMessage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .._io.interface import Slot
+    from .call import Call
 
 PROGRESS = "notifications/progress"
 
@@ -31,6 +35,16 @@ def is_error_without_id(message: Any) -> bool:
 def progress_token(params: object) -> object:
     """The token of a progress notification's parameters, None when there is none."""
     return params.get("progressToken") if type(params) is dict else None
+
+
+def post_progress(call: Call, slot: Slot, params: Any, max_queue: int) -> None:
+    """Leave a progress notification for the caller's handler; beyond `max_queue` of them it is dropped, and said so."""
+    waiting = slot.backlog()
+    if waiting < max_queue:
+        slot.post(params)
+    elif not call.overrun:
+        call.overrun = True
+        _log.warning("%s: the progress handler is %d notifications behind: some are dropped", call.method.name, waiting)
 
 
 def check_answer(message: dict[str, Any], where: str) -> None:

@@ -23,7 +23,7 @@ from ..errors import (
     InvalidMessage,
     SessionExpired,
 )
-from .messages import PROGRESS, answers, is_error_without_id, progress_token
+from .messages import PROGRESS, answers, is_error_without_id, post_progress, progress_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,11 +71,7 @@ class PostExchange(Exchange):
         if not data or self.slot.done:
             return
         try:
-            message = loads(data, flags)
-            if type(message) is dict and message.get("id") == self.call.id and "method" not in message:
-                self.slot.set(message)
-            else:
-                self._take(message)
+            self._take(loads(data, flags))
         except InvalidMessage as error:
             self.slot.fail(InvalidMessage(f"{self.call.method.name}: {error}"))
 
@@ -110,8 +106,10 @@ class PostExchange(Exchange):
             self.inbound.request(message, self.link)
         elif message["method"] != PROGRESS:
             self.inbound.notification(message)
-        elif self.call.deliver is not None and progress_token(message.get("params")) == self.call.id:
-            self.slot.post(message["params"])
+        elif self.call.deliver is not None:
+            params = message.get("params")
+            if progress_token(params) == self.call.id:
+                post_progress(self.call, self.slot, params, self.inbound.max_queue)
 
 
 class PlainExchange(Exchange):
@@ -299,10 +297,7 @@ class StreamableHTTP:
         """The answer in a body that was no event stream, or an error that says what came instead."""
         body = exchange.body
         if body and head is not None and head.status == 200 and head.kind == KIND_JSON:
-            message = self._load(body, exchange)
-            if type(message) is dict and message.get("id") == call.id and "method" not in message:
-                return message
-            return self._pick(message, exchange, head)
+            return self._pick(self._load(body, exchange), exchange, head)
         return self._read_rare(exchange, head, link)
 
     def _read_rare(self, exchange: PostExchange, head: ResponseHead | None, link: Link) -> dict[str, Any]:
@@ -344,9 +339,9 @@ class StreamableHTTP:
 
     def _pick(self, message: Any, exchange: PostExchange, head: ResponseHead) -> dict[str, Any]:
         """The answer to the call in what a body holds."""
-        where = self._where(exchange.call)
         if type(message) is dict and "method" not in message and answers(message, exchange.call.id):
             return message
+        where = self._where(exchange.call)
         if head.status >= 400:
             if is_error_without_id(message):
                 # It is an answer to what was posted: there was nothing else it could answer (W12).

@@ -314,13 +314,18 @@ def _decoder(cls: type[Value]) -> Load:
         except Wrong as wrong:
             wrong.under(key)
             raise
-        for key, expected in required:
-            if key not in wire:
-                raise Wrong(expected).under(key)
+        if required:
+            _check_required(wire, required)
         value.__class__ = cls
         return value  # type: ignore[no-any-return]
 
     return decode
+
+
+def _check_required(wire: dict[str, Any], required: tuple[tuple[str, str], ...]) -> None:
+    for key, expected in required:
+        if key not in wire:
+            raise Wrong(expected).under(key)
 
 
 # Python does not run this for the class that defines it. What is left over has no place in JSON.
