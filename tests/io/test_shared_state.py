@@ -14,7 +14,7 @@ import pytest
 
 from ferrule._io import Expired, blocking_stream
 from ferrule._io.asyncio import AsyncIO
-from ferrule._io.asyncio import Slot as TaskSlot
+from ferrule._io.asyncio_slot import Slot as TaskSlot
 from ferrule._io.blocking import BlockingIO, run
 from ferrule._io.wakers import Slot as ThreadSlot
 from tests.io.drivers import ById, Driver, Receiver, dial, echo, until

@@ -46,8 +46,6 @@ class Mutant:
         """Change the copy of the source at `tree`."""
         path = tree / self.file
         source = path.read_text(encoding="utf-8")
-        if source.count(self.old) != 1:
-            raise ValueError(f"{self.id}: the old text stands {source.count(self.old)} times in {self.file}")
         path.write_text(source.replace(self.old, self.new), encoding="utf-8")
 
     def revert(self, tree: Path) -> None:
@@ -106,24 +104,33 @@ def run_tests(tree: Path, ids: list[str], where: list[str]) -> tuple[int, str]:
 
 
 def judge(mutant: Mutant, tree: Path) -> Outcome:
-    """Apply a mutant to a copy, run its tests, put the copy right again; a test that is red then too does not count."""
+    """Have a mutant judged by its tests. The one that notices must be green without it, and red with it once more."""
     started = time.monotonic()
-    flaky: list[str] = []
+    if (ROOT / mutant.file).read_text(encoding="utf-8").count(mutant.old) != 1:
+        return Outcome(mutant, False, f"its old text does not stand once in {mutant.file}", 0.0)
+    unsteady: list[str] = []
     while True:
-        mutant.apply(tree)
-        try:
-            code, output = run_tests(tree, mutant.req, [*mutant.tests, *(f"--deselect={name}" for name in flaky)])
-        finally:
-            mutant.revert(tree)
-        seconds = time.monotonic() - started
+        where = [*mutant.tests, *(f"--deselect={name}" for name in unsteady)]
+        code, output = run_mutated(mutant, tree, mutant.req, where)
         noticed = NOTICED.search(output)
+        seconds = time.monotonic() - started
         if code != KILLED or not noticed:
             reasons = {0: "SURVIVED", NO_TESTS: "NO TEST carries its ids", -1: "the tests did not end"}
             return Outcome(mutant, False, reasons.get(code, f"pytest ended with {code}"), seconds)
-        if run_tests(tree, [], [noticed[1]])[0] == 0:
-            return Outcome(mutant, True, noticed[1].rpartition("::")[2], seconds)
-        flaky.append(noticed[1])
-        print(f"red without the mutant too: {noticed[1]}", flush=True)
+        test = noticed[1]
+        if run_tests(tree, [], [test])[0] == 0 and run_mutated(mutant, tree, [], [test])[0] == KILLED:
+            return Outcome(mutant, True, test.rpartition("::")[2], seconds)
+        unsteady.append(test)
+        print(f"unsteady, not counted: {test}", flush=True)
+
+
+def run_mutated(mutant: Mutant, tree: Path, ids: list[str], where: list[str]) -> tuple[int, str]:
+    """Run tests on a copy while it is mutated."""
+    mutant.apply(tree)
+    try:
+        return run_tests(tree, ids, where)
+    finally:
+        mutant.revert(tree)
 
 
 def judge_all(mutants: list[Mutant], jobs: int, folder: Path) -> list[Outcome]:

@@ -18,6 +18,7 @@ from . import Closing, Expired, log_failure
 from .addresses import literal, unix
 from .asyncio_connect import drop, look_up, race
 from .asyncio_flight import Flight
+from .asyncio_slot import Slot as Slot
 from .asyncio_stream import SocketStream
 from .single_flight import hands_over, refuse_reentry, twin
 
@@ -36,66 +37,6 @@ TICK = 0.01
 """Seconds between two scans of the waiting table, at least."""
 LAST_TURN = 0.2
 """Seconds that cancelled background tasks get to unwind."""
-
-
-class Slot:
-    """One value for one waiting task, with mail before it. See `interface.Slot`."""
-
-    __slots__ = ("_error", "_items", "_value", "done", "future", "mail")
-
-    def __init__(self) -> None:
-        self.done = False
-        self.mail = False
-        self.future: asyncio.Future[type[Exception] | None] | None = None
-        """Whom to wake; its result is None, or what the wait ends with."""
-        self._value: Any = None
-        self._error: BaseException | None = None
-        self._items: list[Any] | None = None
-
-    def set(self, value: Any, /) -> None:
-        """Give the value; the first of `set` and `fail` wins."""
-        if not self.done:
-            self.done = True
-            self._value = value
-            future = self.future
-            if future is not None and not future.done():
-                future.set_result(None)
-
-    def fail(self, error: BaseException, /) -> None:
-        """Give the error; the first of `set` and `fail` wins."""
-        if not self.done:
-            self.done = True
-            self._error = error
-            future = self.future
-            if future is not None and not future.done():
-                future.set_result(None)
-
-    def post(self, item: Any, /) -> None:
-        """Leave mail; dropped once `done`."""
-        if not self.done:
-            if self._items is None:
-                self._items = []
-            self._items.append(item)
-            self.mail = True
-            future = self.future
-            if future is not None and not future.done():
-                future.set_result(None)
-
-    def backlog(self) -> int:
-        """See `interface.Slot.backlog`."""
-        return len(self._items) if self._items is not None else 0
-
-    def take_mail(self) -> list[Any]:
-        """Return what was posted since the last call, in order."""
-        self.mail = False
-        items, self._items = self._items or [], None
-        return items
-
-    def result(self) -> Any:
-        """Return the value or raise the error; only once `done`."""
-        if self._error is not None:
-            raise self._error
-        return self._value
 
 
 class Mutex:
@@ -305,12 +246,23 @@ class AsyncIO:
 
         A transport that is half made would share the descriptor's number with the socket, and both would close it.
         """
-        task = loop.create_task(loop.create_connection(lambda: stream, sock=sock))
+        owners: list[SocketStream] = []  # of the socket: none until the task has begun, which `close` may prevent
+
+        def owner() -> SocketStream:
+            owners.append(stream)
+            return stream
+
+        def end(task: asyncio.Task[Any]) -> None:
+            drop(task, lambda _: stream.discard())
+            if not owners:
+                sock.close()
+
+        task = loop.create_task(loop.create_connection(owner, sock=sock))
         self._keep(task)
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            task.add_done_callback(lambda task: drop(task, lambda _: stream.discard()))
+            task.add_done_callback(end)
             raise
         except BaseException:
             sock.close()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from .asyncio import Slot
+    from .asyncio_slot import Slot
 
 
 class Flight:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from .asyncio import AsyncIO, Slot
+    from .asyncio import AsyncIO
+    from .asyncio_slot import Slot
     from .interface import Receiver
     from .processes import Pipe
 

@@ -48,7 +48,7 @@ def transport_maker(target: Target, tls: Tls, limits: Limits) -> Callable[[IO], 
         pool = Pool(io, url, limits=limits, tls=tls, endpoint=endpoint)
         place = Place(url)
         # Views share the place; when it goes nobody can use, or close, the connections any more.
-        weakref.finalize(place, io.let_go, pool.shut).atexit = False
+        weakref.finalize(place, io.let_go, pool.shut)
         return StreamableHTTP(io, pool, place, limits)
 
     return make
