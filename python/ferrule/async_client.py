@@ -296,13 +296,13 @@ class AsyncClient:
             self._session,
             name,
             arguments,
-            timeout=timeout,
-            on_progress=on_progress,
-            reset_on_progress=reset_on_progress,
-            max_total=max_total,
-            meta=meta,
-            idempotent=idempotent,
-            raise_on_error=raise_on_error,
+            timeout,
+            on_progress,
+            reset_on_progress,
+            max_total,
+            meta,
+            idempotent,
+            raise_on_error,
         )
 
     async def read_resource(

@@ -298,19 +298,20 @@ class Client:
             ProtocolError: The answer breaks the protocol.
             InputRequired: The server asks for input that no handler gives.
         """
-        _refuse_coroutine_function(on_progress)
+        if on_progress is not None:
+            _refuse_coroutine_function(on_progress)
         return self._run(
             features.call_tool(
                 self._session,
                 name,
                 arguments,
-                timeout=timeout,
-                on_progress=on_progress,
-                reset_on_progress=reset_on_progress,
-                max_total=max_total,
-                meta=meta,
-                idempotent=idempotent,
-                raise_on_error=raise_on_error,
+                timeout,
+                on_progress,
+                reset_on_progress,
+                max_total,
+                meta,
+                idempotent,
+                raise_on_error,
             )
         )
 

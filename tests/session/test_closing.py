@@ -254,7 +254,7 @@ def cancelled_at_every_turn(scenario: Any) -> int:
     for turns in range(1, 500):
         loop = SteppingLoop()
         complaints: list[Any] = []
-        loop.set_exception_handler(lambda _, context, complaints=complaints: complaints.append(context))
+        loop.set_exception_handler(lambda *context, complaints=complaints: complaints.append(context))
 
         async def closing(client: Any, turns: int = turns, loop: Any = loop) -> bool:
             task = asyncio.create_task(client.aclose())

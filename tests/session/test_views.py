@@ -220,8 +220,8 @@ def check_credentials(server: Any, calls: int) -> None:
 def scripted(era: str) -> dict[str, Any]:
     """Answers of both kinds, each naming the user it was for."""
     both = (
-        answer(lambda request: text(request.header("X-User"))),
-        stream(lambda r: {"result": text(r.header("X-User"))}),
+        answer(lambda request: text(str(request.header("X-User")))),
+        stream(lambda r: {"result": text(str(r.header("X-User")))}),
     )
 
     def call(turn: Any) -> None:
@@ -269,7 +269,7 @@ def test_a_thousand_views_in_as_many_tasks_never_mix_credentials(serve: Any, era
 
             async def call(n: int, user: str) -> str:
                 view = view_for(client, user, asked=n % 2 == 0)
-                return (await view.call_tool("echo", {"user": user})).text
+                return str((await view.call_tool("echo", {"user": user})).text)
 
             answers = await asyncio.gather(*(call(n, user) for n, user in enumerate(users)))
             assert answers == users

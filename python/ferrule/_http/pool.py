@@ -126,8 +126,14 @@ class Pool:
     def send_now(self, exchange: Exchange, data: bytes, deadline: float) -> Connection | None:
         """As `send`, on an idle connection; None when nothing was sent because a place or one is missing."""
         while (connection := self.take()) is not None:
-            if _wrote(connection, exchange, data, deadline):
-                return connection
+            try:
+                connection.send(exchange, data, deadline)
+            except ConnectionClosed:
+                continue
+            except BaseException:
+                connection.leave(exchange)
+                raise
+            return connection
         return None
 
     def take(self) -> Connection | None:
@@ -142,7 +148,8 @@ class Pool:
                 connection = self._idle.pop()
                 connection.state = BUSY
                 connection.is_counted = True
-            if self._is_usable(connection):
+            now = self._now()
+            if now - connection.idle_since <= FRESH or self._is_usable(connection, now):
                 return connection
             connection.close()  # gives the place back
 
@@ -196,13 +203,12 @@ class Pool:
                 connection.state = BUSY
                 # The place stays the taker's until it has a good one.
                 connection.is_counted = False
-            if self._is_usable(connection):
+            if self._is_usable(connection, self._now()):
                 connection.is_counted = is_counted
                 return connection
             connection.close()
 
-    def _is_usable(self, connection: Connection) -> bool:
-        now = self._now()
+    def _is_usable(self, connection: Connection, now: float) -> bool:
         if now - connection.idle_since <= FRESH:
             return True
         stream = connection.stream
@@ -256,7 +262,13 @@ class Pool:
             connection.expires_at = now + connection.keep_alive
             idle = self._idle
             idle.append(connection)
-            turn = self._release(connection) if connection.is_counted else None
+            turn = None
+            if connection.is_counted:
+                connection.is_counted = False
+                if self._waiters:
+                    turn = self._next_turn()
+                else:
+                    self._places += 1
             if idle[0].expires_at <= now or len(idle) > self.limits.max_connections:
                 too_old = self._take_too_old(now)
         if turn is not None:

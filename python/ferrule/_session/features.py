@@ -79,36 +79,31 @@ async def ping(session: Session, timeout: Timeout = UNSET) -> None:
 async def call_tool(
     session: Session,
     name: str,
-    arguments: Mapping[str, Any] | None = None,
-    *,
-    timeout: Timeout = UNSET,
-    on_progress: OnProgress | None = None,
-    reset_on_progress: bool = False,
-    max_total: float | None = None,
-    meta: Mapping[str, Any] | None = None,
-    idempotent: bool = False,
-    raise_on_error: bool = False,
+    arguments: Mapping[str, Any] | None,
+    timeout: Timeout,
+    on_progress: OnProgress | None,
+    reset_on_progress: bool,
+    max_total: float | None,
+    meta: Mapping[str, Any] | None,
+    idempotent: bool,
+    raise_on_error: bool,
 ) -> CallToolResult:
-    """Call a tool: see `Client.call_tool`."""
-    session.enter()
-    _check_text(name, "name")
-    arguments, meta = _hoist_meta(arguments, meta)
+    """Call a tool: see `Client.call_tool`.
+
+    The warm path: arguments go by position and what few calls need is left aside (benches/calls.py).
+    """
+    deadline = session.enter_until(timeout)
+    if type(name) is not str or not name.isascii():
+        _check_text(name, "name")
+    if type(arguments) is not dict or "_meta" in arguments:
+        arguments, meta = _hoist_meta(arguments, meta)
     params = dumps({"name": name, "arguments": arguments}, "params")
     progress = None
-    deadline = session.deadline(timeout)
     if max_total is not None:
         deadline = min(deadline, session.deadline(max_total))
     if on_progress is not None or reset_on_progress:
         progress = _progress(session, on_progress, reset_on_progress, timeout, max_total)
-    result = await session.perform(
-        methods.TOOLS_CALL,
-        params,
-        name=name,
-        meta=meta,
-        deadline=deadline,
-        progress=progress,
-        idempotent=idempotent,
-    )
+    result = await session.perform(methods.TOOLS_CALL, params, deadline, name, meta, progress, idempotent)
     called = CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
     if raise_on_error and called.is_error:
         raise ToolError(called, name=name, server=session.label)

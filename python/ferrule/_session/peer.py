@@ -74,6 +74,8 @@ class Peer:
         Of threads that come here at once all go on with what one of them made; the locks are new ones.
         """
         old_io, old = self.io, self.transport
+        if not old_io.forked():
+            return
         io, transport = self._renewed.setdefault(old_io, self._make())
         with io.mutex():
             mine = self.io is old_io

@@ -102,10 +102,23 @@ class Session:
         if peer.io.check():
             peer.renew_after_fork()
         if self._generation != peer.generation:
+            # The root first: whether a view's transport is the root's decides whose link it uses.
             with peer.io.mutex():
                 for session in (self.root, self):
                     if session is not None and session._generation != peer.generation:
                         session._attach()
+
+    def enter_until(self, timeout: float | Unset | None) -> float:
+        """As `enter`; gives the deadline of an operation that starts now."""
+        peer = self.peer
+        io = peer.io
+        if io.check() or self._generation != peer.generation:
+            self.enter()
+            io = peer.io
+        if timeout is not UNSET:
+            return self.deadline(timeout)
+        seconds = self.view.timeout
+        return math.inf if seconds is None else io.now() + seconds
 
     def deadline(self, timeout: float | Unset | None = UNSET) -> float:
         """When an operation that starts now must end."""
@@ -193,10 +206,9 @@ class Session:
         self,
         method: Method,
         params: bytes | None,
-        *,
+        deadline: float,
         name: str | None = None,
         meta: Mapping[str, Any] | None = None,
-        deadline: float,
         progress: Progress | None = None,
         idempotent: bool | None = None,
     ) -> dict[str, Any]:
@@ -205,9 +217,9 @@ class Session:
         Args:
             method: The method's row.
             params: Its serialised parameters without `_meta`.
+            deadline: When to give up, all attempts included.
             name: What `Mcp-Name` mirrors.
             meta: The caller's members of `_meta`.
-            deadline: When to give up, all attempts included.
             progress: The caller's progress handler, and whether progress moves the deadline.
             idempotent: May it be sent again after a lost answer? None: as the method's row says.
 

@@ -244,7 +244,8 @@ class StreamableHTTP:
             self._give_up(call, link, exchange, connection)
             raise
         head = call.head = exchange.head
-        connection.leave(exchange)
+        if connection.exchange is exchange:
+            connection.leave(exchange)
         message = slot.result()
         if message is not None:
             return message  # type: ignore[no-any-return]
@@ -296,9 +297,15 @@ class StreamableHTTP:
     def _read(self, exchange: PostExchange, head: ResponseHead | None, call: Call, link: Link) -> dict[str, Any]:
         """The answer in a body that was no event stream, or an error that says what came instead."""
         body = exchange.body
-        if body and head is not None and head.status == 200 and head.kind == KIND_JSON:
-            return self._pick(self._load(body, exchange), exchange, head)
-        return self._read_rare(exchange, head, link)
+        if not body or head is None or head.status != 200 or head.kind != KIND_JSON:
+            return self._read_rare(exchange, head, link)
+        try:
+            message = loads(body, exchange.flags)
+        except InvalidMessage as error:
+            raise InvalidMessage(f"{self._where(call)}: {error}") from None
+        if type(message) is dict and "method" not in message and answers(message, call.id):
+            return message
+        return self._pick(message, exchange, head)
 
     def _read_rare(self, exchange: PostExchange, head: ResponseHead | None, link: Link) -> dict[str, Any]:
         """The answer under another status or type, or an error that says what came instead."""
@@ -313,18 +320,14 @@ class StreamableHTTP:
         if not body or not may_be_message(head, body):
             raise refusal(head, where)
         try:
-            message = self._load(body, exchange)
-        except InvalidMessage:
-            if head.kind == KIND_JSON and head.status < 400:
-                raise
-            raise refusal(head, where) from None
-        return self._pick(message, exchange, head)
-
-    def _load(self, body: bytes, exchange: PostExchange) -> Any:
-        try:
-            return loads(body, exchange.flags)
+            message = loads(body, exchange.flags)
         except InvalidMessage as error:
-            raise InvalidMessage(f"{self._where(exchange.call)}: {error}") from None
+            if head.kind == KIND_JSON and head.status < 400:
+                raise InvalidMessage(f"{where}: {error}") from None
+            raise refusal(head, where) from None
+        if type(message) is dict and "method" not in message and answers(message, call.id):
+            return message
+        return self._pick(message, exchange, head)
 
     def _where(self, call: Call) -> str:
         """Method and server, for texts."""
@@ -338,9 +341,7 @@ class StreamableHTTP:
             raise SessionExpired(f"{where}: the server does not know the session any more")
 
     def _pick(self, message: Any, exchange: PostExchange, head: ResponseHead) -> dict[str, Any]:
-        """The answer to the call in what a body holds."""
-        if type(message) is dict and "method" not in message and answers(message, exchange.call.id):
-            return message
+        """The answer in a body that is not simply the answer."""
         where = self._where(exchange.call)
         if head.status >= 400:
             if is_error_without_id(message):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .._value import _store
 from ..errors import InvalidResult
-from ._base import Value, fields, optional, required
+from ._base import Value, Wrong, fields, optional, required
 from .common import Icon, ListResult, Result
 from .content import TextContent, load_block
 
@@ -132,6 +133,9 @@ class CallToolResult(Result):
         Raises:
             InvalidResult: It has the wrong shape; the text names method and path.
         """
+        common = _common_result(wire) if wire.__class__ is dict else None
+        if common is not None:
+            return common  # type: ignore[return-value]
         value = super().from_wire(wire, method)
         problem = None
         if wire.get("content") is None and "structuredContent" not in wire:
@@ -141,3 +145,37 @@ class CallToolResult(Result):
         if problem is not None:
             raise InvalidResult(method or cls.__name__, problem)
         return value
+
+
+_COMMON = frozenset({"content", "isError", "resultType", "_meta"})
+
+
+def _common_result(wire: dict[str, Any]) -> CallToolResult | None:
+    """A result without structured content, read without the table; None for whatever is unusual.
+
+    Every tool call pays for this: it touches a fraction of the memory that the table does, which is what counts when
+    the caches are cold after waiting for the server (benches/calls.py, sync rows).
+    """
+    content = wire.get("content")
+    if content.__class__ is not list or not wire.keys() <= _COMMON:
+        return None
+    failed = wire.get("isError")
+    meta = wire.get("_meta")
+    kind = wire.get("resultType")
+    given = 1 + (failed is not None) + (meta is not None) + (kind is not None)
+    plain = (failed is None or failed.__class__ is bool) and (meta is None or meta.__class__ is dict)
+    if not plain or given != len(wire):
+        return None
+    try:
+        blocks = tuple([load_block(block) for block in content])
+    except (Wrong, AttributeError):
+        return None
+    result = object.__new__(CallToolResult)
+    _store(result, "content", blocks)
+    if failed is not None:
+        _store(result, "is_error", failed)
+    if meta is not None:
+        _store(result, "meta", meta)
+    if kind is not None:
+        _store(result, "extra", {"resultType": kind})
+    return result
