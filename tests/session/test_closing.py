@@ -18,7 +18,7 @@ from ferrule.errors import ConfigError, ConnectionClosed
 from tests.io.drivers import SteppingLoop
 from tests.support import child as on_stdio
 from tests.support.clients import Running, run_async
-from tests.support.steps import answer, hang, initialized, progress, result, status, stream, text, wait
+from tests.support.steps import answer, event, hang, initialized, progress, result_for, status, stream, text, wait
 
 ERAS = pytest.mark.parametrize("era", ["stateless", "handshake"])
 
@@ -208,7 +208,8 @@ def test_a_progress_handler_may_close_the_client(serve: Any, era: str) -> None:
 
 @pytest.mark.req("T7")
 def test_an_answer_that_was_there_before_the_end_is_still_an_answer(serve: Any) -> None:
-    server = serve({"tools/call": stream(progress(1), result(text("in time")))})
+    both = stream(lambda r: event(progress(1)(r)) + event(result_for(r, text("in time"))))  # type: ignore[operator]
+    server = serve({"tools/call": both})
     client = Client(server.url)
     assert client.call_tool("echo", {}, on_progress=lambda *_: client.close()).text == "in time"
 
@@ -305,6 +306,29 @@ def test_an_aclose_that_is_cancelled_has_let_go_of_everything(serve: Any, era: s
 
     least = cancelled_at_every_turn(scenario)
     assert least >= (4 if era == "handshake" else 2)
+    server.wait_until(lambda: server.open == 0)
+
+
+@pytest.mark.req("T4", "T7")
+def test_an_aclose_that_is_cancelled_waits_for_nothing_any_more(serve: Any) -> None:
+    rules = {"tools/call": hang(), "notifications/cancelled": hang(), "DELETE": hang()}
+    server = serve(rules, era="handshake")
+
+    async def main() -> None:
+        client = AsyncClient(server.url, limits=Limits(close_timeout=25, cancel_timeout=25))
+        with pytest.raises(TimeoutError):
+            await client.call_tool("echo", {}, timeout=0.05)
+        closing = asyncio.create_task(client.aclose())
+        await asyncio.to_thread(server.wait_until, lambda: server.count("DELETE") == 1)
+        began = time.monotonic()
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert time.monotonic() - began < 3
+        await client.aclose()
+        assert time.monotonic() - began < 3
+
+    run_async(main())
     server.wait_until(lambda: server.open == 0)
 
 

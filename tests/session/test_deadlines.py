@@ -86,7 +86,7 @@ def test_attempts_at_a_port_that_refuses_end_with_the_deadline(flavour: Any, ser
     server.close()
     client = flavour.client(server.url, retry=EAGER)
     began = time.monotonic()
-    with pytest.raises(ConnectError) as caught:
+    with pytest.raises((ConnectError, RequestTimeout)) as caught:  # the last attempt may be cut short
         call(client, 0.3)
     assert 0.2 < time.monotonic() - began < 0.3 + SLACK
     assert caught.value.request_sent is False

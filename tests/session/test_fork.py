@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ferrule import Client
 from tests.support import child as on_stdio
 from tests.support.steps import answer, initialized, text, wait
 
@@ -280,6 +281,20 @@ client.close()
     assert server.count("tools/call") == 82
     if era == "handshake":
         assert server.count("initialize") == server.count("DELETE") == 11
+
+
+@pytest.mark.req("V3", "V5")
+def test_a_thread_that_comes_late_to_the_new_beginning_finds_it_made(serve: Any, monkeypatch: Any) -> None:
+    with Client(serve().url) as client:
+        client.call_tool("echo", {})
+        peer = client._session.peer
+        monkeypatch.setattr(peer.io, "_pid", -1)
+        made = []
+        for _ in range(3):
+            peer.renew_after_fork()
+            made.append((peer.io, peer.transport, peer.generation))
+        assert made[0] == made[1] == made[2]
+        assert client.call_tool("echo", {}).text == "{}"
 
 
 @pytest.mark.req("V3", "V5")
