@@ -52,6 +52,7 @@ def all_rows() -> list[Row]:
         Row("tuned floor sync json x1", ("floor-blocking-tuned", "ferrule-sync-over-tuned")),
         Row("server asleep json x1", server="sleeping"),
         Row("server asleep sse x1", path="/sse", server="sleeping"),
+        Row("server asleep sync json x1", sync, server="sleeping"),
         Row("end of sse apart x1", path="/sse/apart"),
         Row("end of sse apart x100", path="/sse/apart", concurrency=100),
         Row("uvloop json x1", loops),

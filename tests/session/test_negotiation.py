@@ -174,6 +174,7 @@ def test_refused_without_a_credential_is_a_matter_of_authorization(flavour: Any,
     server = serve({"server/discover": status(code)}, era="handshake")
     with pytest.raises((AuthError, HTTPStatusError)) as caught:
         flavour.connect(server.url)
+    assert isinstance(caught.value, (AuthError, HTTPStatusError))
     assert caught.value.status == code
     assert server.methods == ["server/discover"]
 
@@ -354,7 +355,7 @@ def test_nothing_is_declared_but_what_was_given(flavour: Any, serve: Any) -> Non
     key = "io.modelcontextprotocol/clientCapabilities"
     server = serve()
     flavour.connect(server.url)
-    given = {"experimental": {"x": {}}, "extensions": {"com.example/ui": {}}}
+    given: dict[str, Any] = {"experimental": {"x": {}}, "extensions": {"com.example/ui": {}}}
     flavour.connect(server.url, capabilities=given)
     assert [request.meta[key] for request in server.requests] == [{}, given]
     old = serve(era="handshake")
@@ -405,7 +406,7 @@ def test_capabilities_that_were_never_asked_for_block_nothing(flavour: Any, serv
 def test_without_discover_the_servers_name_comes_with_its_first_result(flavour: Any, serve: Any) -> None:
     info = {"io.modelcontextprotocol/serverInfo": {"name": "late", "version": "3"}}
     server = serve({"tools/call": answer(text("ok", _meta=info))})
-    client = flavour.connect(server.url, protocol="stateless")
+    client: Any = flavour.connect(server.url, protocol="stateless")
     assert client.server_info is None
     client.call_tool("echo", {})
     assert (client.server_info.name, client.server_info.version) == ("late", "3")

@@ -5,7 +5,6 @@ Text stays text and data stays base64 until somebody asks for its bytes.
 
 from __future__ import annotations
 
-from .._value import _store
 from ._base import Value, Wrong, fields, optional, required
 from ._data import LARGEST_DATA, decode_base64
 from .common import Annotations
@@ -120,20 +119,9 @@ class UnknownContent(Value):
 ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
 
 
-def _load_text(wire: dict[str, Any]) -> TextContent:
-    """A text block. Nearly all are type and text alone: without the table that takes a third of the time."""
-    text = wire.get("text")
-    if len(wire) != 2 or text.__class__ is not str:
-        return TextContent._decode(wire)  # type: ignore[no-any-return]
-    block = object.__new__(TextContent)
-    _store(block, "text", text)
-    return block
-
-
 _BLOCKS: dict[str, Callable[[Any], ContentBlock]] = {
-    cls.type: cls._decode for cls in (ImageContent, AudioContent, ResourceLink, EmbeddedResource)
+    cls.type: cls._decode for cls in (TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
 }
-_BLOCKS[TextContent.type] = _load_text
 
 
 def load_block(wire: Any) -> ContentBlock:

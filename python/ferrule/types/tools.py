@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .._value import _store
 from ..errors import InvalidResult
-from ._base import Value, Wrong, fields, optional, required
+from ._base import Value, fields, optional, required
 from .common import Icon, ListResult, Result
 from .content import TextContent, load_block
 
@@ -133,9 +132,9 @@ class CallToolResult(Result):
         Raises:
             InvalidResult: It has the wrong shape; the text names method and path.
         """
-        common = _common_result(wire) if wire.__class__ is dict else None
-        if common is not None:
-            return common  # type: ignore[return-value]
+        plain = _plain_result(wire) if wire.__class__ is dict else None
+        if plain is not None:
+            return plain  # type: ignore[return-value]
         value = super().from_wire(wire, method)
         problem = None
         if wire.get("content") is None and "structuredContent" not in wire:
@@ -147,35 +146,52 @@ class CallToolResult(Result):
         return value
 
 
-_COMMON = frozenset({"content", "isError", "resultType", "_meta"})
+_new = object.__new__
+_put_content = CallToolResult.__dict__["content"].__set__
+_put_is_error = CallToolResult.__dict__["is_error"].__set__
+_put_meta = Value.__dict__["meta"].__set__
+_put_extra = Value.__dict__["extra"].__set__
+_put_text = TextContent.__dict__["text"].__set__
 
 
-def _common_result(wire: dict[str, Any]) -> CallToolResult | None:
-    """A result without structured content, read without the table; None for whatever is unusual.
+def _plain_result(wire: dict[str, Any]) -> CallToolResult | None:
+    """A result of plain text blocks, read without the table; None for whatever is unusual.
 
-    Every tool call pays for this: it touches a fraction of the memory that the table does, which is what counts when
-    the caches are cold after waiting for the server (benches/calls.py, sync rows).
+    Nearly every tool call pays for this one, with caches that went cold while it waited for the server: the table costs
+    it three times as much (benches/calls.py, the sync rows).
     """
     content = wire.get("content")
-    if content.__class__ is not list or not wire.keys() <= _COMMON:
+    if content.__class__ is not list:
         return None
+    result = _new(CallToolResult)
+    known = 1
     failed = wire.get("isError")
-    meta = wire.get("_meta")
-    kind = wire.get("resultType")
-    given = 1 + (failed is not None) + (meta is not None) + (kind is not None)
-    plain = (failed is None or failed.__class__ is bool) and (meta is None or meta.__class__ is dict)
-    if not plain or given != len(wire):
-        return None
-    try:
-        blocks = tuple([load_block(block) for block in content])
-    except (Wrong, AttributeError):
-        return None
-    result = object.__new__(CallToolResult)
-    _store(result, "content", blocks)
     if failed is not None:
-        _store(result, "is_error", failed)
+        _put_is_error(result, failed)
+        known += 1
+    meta = wire.get("_meta")
     if meta is not None:
-        _store(result, "meta", meta)
+        _put_meta(result, meta)
+        known += 1
+    kind = wire.get("resultType")
     if kind is not None:
-        _store(result, "extra", {"resultType": kind})
+        _put_extra(result, {"resultType": kind})
+        known += 1
+    if known != len(wire) or failed.__class__ not in _BOOL_OR_NONE or meta.__class__ not in _DICT_OR_NONE:
+        return None
+    blocks = []
+    for block in content:
+        if block.__class__ is not dict or len(block) != 2 or block.get("type") != "text":
+            return None
+        text = block.get("text")
+        if text.__class__ is not str:
+            return None
+        plain = _new(TextContent)
+        _put_text(plain, text)
+        blocks.append(plain)
+    _put_content(result, tuple(blocks))
     return result
+
+
+_BOOL_OR_NONE = (bool, type(None))
+_DICT_OR_NONE = (dict, type(None))
