@@ -92,8 +92,14 @@ def machine(packages: Iterable[str]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for a measured process: this one's, without proxies."""
-    return {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    """Return the environment for a measured process: this one's, without proxies.
+
+    Byte code is written by the first run and read by the others, as with every installed package.
+    """
+    left_out = ("PYTHONDONTWRITEBYTECODE",)
+    return {
+        key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy") and key not in left_out
+    }
 
 
 class OtherLoad:

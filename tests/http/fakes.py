@@ -63,6 +63,9 @@ class FakeStream:
     async def write(self, data: bytes, deadline: float, /) -> None:
         self.write_now(data, deadline)
 
+    def one_waiter(self) -> None:
+        pass
+
     def unsent(self) -> int:
         return 0
 

@@ -109,6 +109,7 @@ class Connection:
 
     def attach(self, stream: SocketStream) -> None:
         """Say over which stream the bytes go."""
+        stream.one_waiter()
         self.stream = stream
         self.wait = stream.wait
         self._write_now = stream.write_now

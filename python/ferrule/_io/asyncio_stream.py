@@ -125,6 +125,9 @@ class SocketStream(asyncio.BufferedProtocol):
             raise ConnectionResetError("the stream is closed")
         self._transport.write(data)
 
+    def one_waiter(self) -> None:
+        """Nothing is gained by it here: the loop reads."""
+
     def unsent(self) -> int:
         """See `interface.SocketStream.unsent`."""
         return self._transport.get_write_buffer_size()

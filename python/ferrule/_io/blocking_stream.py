@@ -12,7 +12,7 @@ from time import monotonic
 
 from . import Closing, Expired, Unsent
 from .blocking_handshake import shake_hands
-from .channels import SocketChannel, TlsChannel, readable_now
+from .channels import NAP, SocketChannel, TlsChannel, readable_now
 from .wakers import LONGEST, POLLIN, POLLOUT, Waker, new_poll
 
 TYPE_CHECKING = False
@@ -59,6 +59,7 @@ class BlockingStream:
         "_get_buffer",
         "_leader",
         "_lock",
+        "_naps",
         "_owed",
         "_pending",
         "_poll",
@@ -99,6 +100,7 @@ class BlockingStream:
         self._recv_into: Callable[[Any], int] = channel.recv_into
         self._send: Callable[[Any], int] = channel.send
         self._pending = channel.pending
+        self._naps = channel.naps
         poll = new_poll()
         poll.register(channel.read_fd, POLLIN)
         poll.register(self._waker.fd, POLLIN)
@@ -107,6 +109,14 @@ class BlockingStream:
         if self._finalizer is not None:
             self._finalizer.detach()
         self._finalizer = weakref.finalize(self, channel.dispose)
+
+    def one_waiter(self) -> None:
+        """See `interface.SocketStream.one_waiter`: then reads may wait by themselves, without a poll before each."""
+        channel = self._channel
+        if type(channel) is SocketChannel:
+            channel.nap()
+            self._send = channel.send
+            self._naps = channel.naps
 
     async def wait(self, slot: Any, deadline: float, /) -> None:
         """See `interface.Stream.wait`."""
@@ -117,7 +127,9 @@ class BlockingStream:
                 leading = self._leader is None and not self.closed
                 if leading:
                     self._leader = slot
-            if leading:
+            if leading and self._naps:
+                self._nap(slot, deadline)
+            if leading and not slot.done:
                 self._lead(slot, deadline)
             if not (slot.done or slot.mail):
                 self._follow(slot, deadline)
@@ -129,6 +141,13 @@ class BlockingStream:
                     self._leader = None
             if self._followers or self.closed:
                 self._pass_on()
+
+    def _nap(self, slot: Slot, deadline: float) -> None:
+        """As `_lead` where there is one waiter: nobody has to wake it but who closes the stream, and that wakes the read."""
+        while not (slot.done or slot.mail or self.closed or self._wakers.scopes):
+            if deadline - monotonic() <= NAP:
+                return
+            self._read()
 
     def _lead(self, slot: Slot, deadline: float) -> None:
         """Read until the slot has something, or nothing more will come."""
@@ -429,6 +448,7 @@ class BlockingStream:
                     self._leader = self._writer = waker
             if self.closed:
                 raise ConnectionResetError("the stream is closed")
+            channel.wake_up()
             sock = context.wrap_socket(channel.sock, server_hostname=hostname, do_handshake_on_connect=False)
             self._use(TlsChannel(sock))
             shake_hands(sock, waker, deadline, lambda: self.closed)

@@ -1,6 +1,7 @@
 """What a blocking stream reads from and writes to: a socket, TLS over one, or a child's two pipes.
 
-Channels never wait: `recv_into` and `send` raise BlockingIOError instead. They know no deadlines, threads or receivers.
+Channels do not wait: `recv_into` and `send` raise BlockingIOError instead. (The one exception is `naps`.) They know no
+deadlines, threads or receivers.
 """
 
 from __future__ import annotations
@@ -34,10 +35,14 @@ def readable_now(fd: int) -> bool:
     return bool(look_at(fd)(0))
 
 
-class SocketChannel:
-    """A connected, non-blocking socket."""
+NAP = 1
+"""Seconds that a read from a napping channel waits at most."""
 
-    __slots__ = ("look", "pending", "read_fd", "recv_into", "send", "sock", "write_fd")
+
+class SocketChannel:
+    """A connected socket."""
+
+    __slots__ = ("look", "naps", "pending", "read_fd", "recv_into", "send", "sock", "write_fd")
 
     commits = False
     """Once `send` was tried, must the same bytes be tried again before any others?"""
@@ -48,8 +53,29 @@ class SocketChannel:
         self.look = look_at(self.read_fd)
         self.recv_into: Callable[[Any], int] = sock.recv_into
         self.send: Callable[[Any], int] = sock.send
+        self.naps = False
+        """Does `recv_into` wait for up to `NAP` seconds? `shutdown` wakes it. It saves the poll before each read."""
         self.pending: Callable[[], int] | None = None
         """Bytes that were read from the descriptor and not handed out; None where that cannot be."""
+
+    def nap(self) -> None:
+        """Let reads wait by themselves, where the platform can keep writes from waiting."""
+        flag = getattr(socket, "MSG_DONTWAIT", None)
+        if flag is None:
+            return
+        from struct import pack
+
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, pack("@ll", NAP, 0))
+        self.sock.setblocking(True)
+        send = self.sock.send
+        self.send = lambda data: send(data, flag)
+        self.naps = True
+
+    def wake_up(self) -> None:
+        """Let no operation wait any more: what TLS needs of its socket."""
+        self.sock.setblocking(False)
+        self.send = self.sock.send
+        self.naps = False
 
     def stale(self) -> bool:
         """See `interface.Stream.stale`."""
@@ -134,6 +160,7 @@ class PipeChannel:
     __slots__ = ("_stdin", "_stdout", "read_fd", "write_fd")
 
     commits = False
+    naps = False
     pending: Callable[[], int] | None = None
 
     def __init__(self, stdin: Pipe, stdout: Pipe) -> None:

@@ -102,6 +102,9 @@ class SocketStream(Stream, Protocol):
     def write_now(self, data: bytes, deadline: float, /) -> None:
         """As `write`, without a coroutine's cost. asyncio: at once. blocking: blocks."""
 
+    def one_waiter(self) -> None:
+        """Say that never more than one waits at a time, as for HTTP; one who is interrupted then ends the stream."""
+
     def unsent(self) -> int:
         """Bytes that were written and that the kernel has not taken yet. blocking: always 0."""
 

@@ -33,7 +33,9 @@ class StatelessEra(Era):
 
     def __init__(self, envelope: RequestEnvelope) -> None:
         # Serialised once: the envelope is the same for every request of a connection.
-        super().__init__(envelope.protocol_version, meta=dumps(envelope.to_meta(), "the envelope"))
+        meta = dumps(envelope.to_meta(), "the envelope")
+        # A copy: what the serialiser returns keeps 4 KB of room behind it, for as long as it lives.
+        super().__init__(envelope.protocol_version, meta=memoryview(meta).tobytes())
         self.envelope = envelope
 
     def check_result(self, method: Method, result: dict[str, Any]) -> None:
