@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from .addresses import ATTEMPT_DELAY, in_turn, no_such_name, open_socket
+from .addresses import ATTEMPT_DELAY, in_turn, no_such_name, open_socket, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def drop(task: asyncio.Future[Any], discard: Callable[[Any], object] | None = No
 
 async def look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[Address]:
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await loop.getaddrinfo(plain(host), port, type=socket.SOCK_STREAM)
     except ValueError:  # the IDNA codec refused it, or a NUL
         raise no_such_name() from None
     return in_turn(found)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import weakref
-from _thread import allocate_lock
+from _thread import TIMEOUT_MAX, allocate_lock, get_ident
 from contextvars import Context, copy_context
 from time import monotonic
 
@@ -25,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from threading import Thread
     from typing import Any, TypeVar
 
     from .blocking_process import BlockingProcess
@@ -73,7 +73,7 @@ class BlockingIO:
         self.now: Callable[[], float] = monotonic
         self.slot: Callable[[], Slot] = Slot
         self._pid = os.getpid()
-        self._mutex = threading.Lock()
+        self._mutex = allocate_lock()
         self._lock = allocate_lock()
         self._wakers = WakerPool()
         self._flights: dict[object, Flight] = {}
@@ -91,7 +91,7 @@ class BlockingIO:
         """See `interface.IO.forked`."""
         return os.getpid() != self._pid
 
-    def mutex(self) -> threading.Lock:
+    def mutex(self) -> Any:
         """See `interface.IO.mutex`."""
         return self._mutex
 
@@ -201,7 +201,7 @@ class BlockingIO:
         slots = [Slot() for _ in coroutines]
         try:
             for coroutine, slot in zip(coroutines[1:], slots[1:], strict=True):
-                threading.Thread(
+                new_thread(
                     target=copy_context().run,
                     args=(_into, slot, coroutine),
                     name="ferrule-io",
@@ -331,7 +331,7 @@ class Work(Scope):
         self._coroutine = coroutine
         self._wakers = wakers
         self._works = works
-        self.thread = threading.Thread(target=Context().run, args=(self._work,), name="ferrule-work", daemon=True)
+        self.thread = new_thread(target=Context().run, args=(self._work,), name="ferrule-work", daemon=True)
 
     def start(self) -> None:
         """Begin; a thread that cannot be had is the caller's error."""
@@ -350,7 +350,7 @@ class Work(Scope):
 
     def _work(self) -> None:
         scopes = self._wakers.scopes
-        ident = threading.get_ident()
+        ident = get_ident()
         scopes[ident] = self
         try:
             if self.over or self._wakers.over:
@@ -366,12 +366,19 @@ class Work(Scope):
             self._works.discard(self)
 
 
+def new_thread(**options: Any) -> Thread:
+    """A thread that was not started. Most programs never need one: `threading` is loaded when one does."""
+    from threading import Thread
+
+    return Thread(**options)
+
+
 def _join(works: set[Work], deadline: float) -> None:
     for work in list(works):
         seconds = deadline - monotonic()
-        if work.thread is not threading.current_thread() and seconds > 0:
+        if work.thread.ident != get_ident() and seconds > 0:
             with contextlib.suppress(RuntimeError):  # added, and not started yet
-                work.thread.join(min(seconds, threading.TIMEOUT_MAX))
+                work.thread.join(min(seconds, TIMEOUT_MAX))
 
 
 def _end(wakers: WakerPool, works: set[Work], owner: int) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import threading
 from _thread import allocate_lock
 from math import inf
 from time import monotonic
@@ -44,7 +43,9 @@ class Lookups:
                 waiting.append(slot)
                 return slot
             self._waiting[key] = [slot]
-        thread = threading.Thread(target=self._look_up, args=key, name="ferrule-dns", daemon=True)
+        from threading import Thread
+
+        thread = Thread(target=self._look_up, args=key, name="ferrule-dns", daemon=True)
         try:
             thread.start()
         except BaseException:

@@ -143,7 +143,7 @@ class BlockingStream:
                 self._pass_on()
 
     def _nap(self, slot: Slot, deadline: float) -> None:
-        """As `_lead` where there is one waiter: nobody has to wake it but who closes the stream, and that wakes the read."""
+        """As `_lead` where there is one waiter. Only who closes the stream has to wake it, and that wakes the read."""
         while not (slot.done or slot.mail or self.closed or self._wakers.scopes):
             if deadline - monotonic() <= NAP:
                 return

@@ -63,9 +63,9 @@ class SocketChannel:
         flag = getattr(socket, "MSG_DONTWAIT", None)
         if flag is None:
             return
-        from struct import pack
+        from array import array
 
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, pack("@ll", NAP, 0))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, array("l", (NAP, 0)).tobytes())
         self.sock.setblocking(True)
         send = self.sock.send
         self.send = lambda data: send(data, flag)

@@ -5,21 +5,11 @@ Knows what a method asks for and what its result is; not how it is sent.
 
 from __future__ import annotations
 
+from .. import types
 from .._json import dumps
 from .._protocol import methods
 from ..errors import ConfigError, InvalidResult, ToolError
-from ..types import (
-    CallToolResult,
-    DiscoverResult,
-    GetPromptResult,
-    Implementation,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    ReadResourceResult,
-    ServerCapabilities,
-)
+from ..types.tools import CallToolResult
 from .negotiate import take_discovered
 from .paging import Pages
 from .progress import Progress
@@ -30,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ..types import DiscoverResult, GetPromptResult, Implementation, ReadResourceResult, ServerCapabilities
     from .session import Session
 
     Timeout = float | Unset | None
@@ -48,9 +39,9 @@ async def discover(session: Session, timeout: Timeout = UNSET) -> DiscoverResult
     deadline = session.deadline(timeout)
     link = await session.link_by(deadline, "server/discover")
     if link.era.handshake:
-        return DiscoverResult.from_wire(_as_discovered(link), method="initialize")
+        return types.DiscoverResult.from_wire(_as_discovered(link), method="initialize")
     result = await session.perform(methods.DISCOVER, None, deadline=deadline)
-    discovered = DiscoverResult.from_wire(result, method="server/discover")
+    discovered = types.DiscoverResult.from_wire(result, method="server/discover")
     take_discovered(link, result)
     return discovered
 
@@ -157,19 +148,19 @@ def _progress(
 
 
 class Listing:
-    """A list the server offers in pages: its method, and the type of a page."""
+    """A list the server offers in pages: its method, and the name of a page's type (loaded when first needed)."""
 
     __slots__ = ("method", "page")
 
-    def __init__(self, method: methods.Method, page: Any) -> None:
+    def __init__(self, method: methods.Method, page: str) -> None:
         self.method = method
         self.page = page
 
 
-TOOLS = Listing(methods.TOOLS_LIST, ListToolsResult)
-RESOURCES = Listing(methods.RESOURCES_LIST, ListResourcesResult)
-RESOURCE_TEMPLATES = Listing(methods.RESOURCES_TEMPLATES_LIST, ListResourceTemplatesResult)
-PROMPTS = Listing(methods.PROMPTS_LIST, ListPromptsResult)
+TOOLS = Listing(methods.TOOLS_LIST, "ListToolsResult")
+RESOURCES = Listing(methods.RESOURCES_LIST, "ListResourcesResult")
+RESOURCE_TEMPLATES = Listing(methods.RESOURCES_TEMPLATES_LIST, "ListResourceTemplatesResult")
+PROMPTS = Listing(methods.PROMPTS_LIST, "ListPromptsResult")
 
 
 async def list_page(session: Session, listing: Listing, cursor: str | None = None, timeout: Timeout = UNSET) -> Any:
@@ -195,7 +186,7 @@ async def _page(session: Session, listing: Listing, cursor: str | None, deadline
     # An empty cursor is a cursor like any other (server/utilities/pagination).
     params = None if cursor is None else dumps({"cursor": cursor}, "params")
     result = await session.perform(listing.method, params, deadline=deadline)
-    page = listing.page.from_wire(result, method=listing.method.name)
+    page = getattr(types, listing.page).from_wire(result, method=listing.method.name)
     if page.next_cursor is not None and not _is_text(page.next_cursor):
         raise InvalidResult(listing.method.name, "nextCursor: holds a lone surrogate")
     return page
@@ -218,7 +209,7 @@ async def read_resource(
         meta=meta,
         deadline=session.deadline(timeout),
     )
-    return ReadResourceResult.from_wire(result, method="resources/read")
+    return types.ReadResourceResult.from_wire(result, method="resources/read")
 
 
 async def get_prompt(
@@ -243,7 +234,7 @@ async def get_prompt(
         meta=meta,
         deadline=session.deadline(timeout),
     )
-    return GetPromptResult.from_wire(result, method="prompts/get")
+    return types.GetPromptResult.from_wire(result, method="prompts/get")
 
 
 async def request(
@@ -322,7 +313,7 @@ def server_info(session: Session) -> Implementation | None:
     if link is None or link.server_info is None:
         return None
     try:
-        return Implementation.from_wire(link.server_info, method="serverInfo")
+        return types.Implementation.from_wire(link.server_info, method="serverInfo")
     except InvalidResult:
         return None
 
@@ -332,7 +323,7 @@ def server_capabilities(session: Session) -> ServerCapabilities | None:
     link = session.link
     if link is None or link.capabilities is None:
         return None
-    return ServerCapabilities.from_wire(link.capabilities, method="capabilities")
+    return types.ServerCapabilities.from_wire(link.capabilities, method="capabilities")
 
 
 def instructions(session: Session) -> str | None:

@@ -160,7 +160,6 @@ class Value(Frozen):
         _required: ClassVar[tuple[tuple[str, str], ...]]
         _wire_names: ClassVar[dict[str, str]]
         _tag: ClassVar[str | None]
-        _draft: ClassVar[type[Any]]
 
         @staticmethod
         def _decode(wire: dict[str, Any]) -> Any: ...
@@ -185,9 +184,6 @@ class Value(Frozen):
                 missing.append((wire_name, f"expected {_NAMES.get(kind, 'a value')}"))
         cls._required = tuple(missing)
         cls._tag = None if "type" in cls._fields else getattr(cls, "type", None)
-        # While it is read a value is a draft: of a class with the same slots that lets itself be
-        # filled. Assigning `__class__` then freezes it, which is faster than filling it frozen.
-        cls._draft = type("_draft", (cls,), dict(_DRAFT), draft=True)
         if "_decode" not in cls.__dict__:
             cls._decode = staticmethod(_decoder(cls))  # type: ignore[method-assign, assignment]
 
@@ -289,12 +285,30 @@ class Value(Frozen):
         return f"{type(self).__name__}({shown})"
 
 
+def _drafts(cls: type[Value]) -> Callable[[], Any]:
+    """A maker of drafts: values of a class with the same slots that lets itself be filled.
+
+    Assigning `__class__` then freezes one, which is faster than filling it frozen. The class of drafts is made with the
+    first of them: most programs read few kinds of values.
+    """
+    draft: type[Any] | None = None
+
+    def new_draft() -> Any:
+        nonlocal draft
+        if draft is None:
+            draft = type("_draft", (cls,), dict(_DRAFT), draft=True)
+        return draft()
+
+    return new_draft
+
+
 def _decoder(cls: type[Value]) -> Load:
     """The function that reads the class from JSON. A closure finds its tables faster than a method."""
-    table, required, draft, is_tag, decode_odd = cls._table, cls._required, cls._draft, cls._is_tag, cls._decode_odd
+    table, required, is_tag, decode_odd = cls._table, cls._required, cls._is_tag, cls._decode_odd
+    new_draft = _drafts(cls)
 
     def decode(wire: dict[str, Any]) -> Value:
-        value = draft()
+        value = new_draft()
         extra: dict[str, Any] | None = None
         key = ""
         try:
