@@ -199,6 +199,9 @@ def test_a_request_counts_as_sent_before_the_first_write() -> None:
         closed = False
         wait = close = None
 
+        def one_waiter(self) -> None:
+            pass
+
         def write_now(self, data: bytes, deadline: float) -> None:
             seen.append(exchange.sent)
 

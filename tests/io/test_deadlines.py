@@ -266,7 +266,7 @@ def test_a_name_lookup_that_hangs_ends_at_its_deadline(driver: Driver, monkeypat
     ask = socket.getaddrinfo
 
     def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
-        if host != "slow.invalid" or kwargs.get("flags", 0):
+        if host != b"slow.invalid" or kwargs.get("flags", 0):
             return ask(host, *args, **kwargs)
         release.wait(20)
         raise socket.gaierror(socket.EAI_NONAME, "no such name")

@@ -406,10 +406,12 @@ def test_capabilities_that_were_never_asked_for_block_nothing(flavour: Any, serv
 def test_without_discover_the_servers_name_comes_with_its_first_result(flavour: Any, serve: Any) -> None:
     info = {"io.modelcontextprotocol/serverInfo": {"name": "late", "version": "3"}}
     server = serve({"tools/call": answer(text("ok", _meta=info))})
-    client: Any = flavour.connect(server.url, protocol="stateless")
-    assert client.server_info is None
+    client = flavour.connect(server.url, protocol="stateless")
+    before = client.server_info
     client.call_tool("echo", {})
-    assert (client.server_info.name, client.server_info.version) == ("late", "3")
+    after = client.server_info
+    assert before is None
+    assert (after.name, after.version) == ("late", "3")
     assert server.methods == ["tools/call"]
 
 
