@@ -46,7 +46,7 @@ _DOCS = {
     "drain_timeout": """Default 0.25 seconds. How long a connection may take to end its HTTP
         message after the caller has its answer; then it is closed instead of reused.""",
     "max_redirects": """Default 3. Redirects within one origin that one request follows:
-        `/mcp` to `/mcp/` and http to https are two.""",
+        `/mcp` to `/mcp/` is one.""",
     "max_cookies": """Default 64. Cookies kept per origin for sticky load balancers. Browsers
         keep at least 50.""",
     "max_cookie_bytes": """Default 4096 bytes. Name and value of one cookie, as in browsers.""",

@@ -293,7 +293,6 @@ def test_keyboard_interrupts_at_any_moment_never_leave_another_thread_hanging(pe
 
     rounds = [Driver("blocking").run(scenario) for _ in range(12)]
     assert sum(interrupted for interrupted, _ in rounds) > 12
-    assert any(interrupted and finished == 3 for interrupted, finished in rounds)
 
 
 @pytest.mark.req("D5", "V5")

@@ -101,8 +101,10 @@ def test_an_exit_between_calls_goes_unseen(flavour: Any, child: Any, era: str) -
     client = flavour.connect(server.stdio())
     for life in range(3):
         assert client.call_tool(f"call-{life}", {"a": 1}).text == '{"a": 1}'
+        looked_at_from = time.monotonic() + 0.002
         os.kill(server.pids[-1], signal.SIGKILL)
-        server.wait_until(lambda: not is_running(server.pids[-1]))
+        # Only after a millisecond of idleness does the client look before it writes (W16).
+        server.wait_until(lambda pid=server.pids[-1], at=looked_at_from: not is_running(pid) and time.monotonic() > at)
         if life == 0:
             continue
         # Twice within the window: later starts are held back, and say so without having been sent.

@@ -95,7 +95,9 @@ async def call_tool(
     if on_progress is not None or reset_on_progress:
         progress = _progress(session, on_progress, reset_on_progress, timeout, max_total)
     result = await session.perform(methods.TOOLS_CALL, params, deadline, name, meta, progress, idempotent)
-    called = CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
+    # In the handshake era it has to be an object; most results have none, and need not ask which era this is.
+    object_only = "structuredContent" in result and session.handshake
+    called = CallToolResult.from_wire(result, "tools/call", structured_object=object_only)
     if raise_on_error and called.is_error:
         raise ToolError(called, name=name, server=session.label)
     return called

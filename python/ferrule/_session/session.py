@@ -311,7 +311,7 @@ class Session:
         verdict = self.peer.verdict
         if verdict is not None and not verdict.proven:
             verdict.proven = True
-        if link.server_info is None:
+        if link.server_info is None and "_meta" in result:
             self._note_server(result, link)
         return result
 

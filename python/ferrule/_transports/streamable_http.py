@@ -71,7 +71,11 @@ class PostExchange(Exchange):
         if not data or self.slot.done:
             return
         try:
-            self._take(loads(data, flags))
+            message = loads(data, flags)
+            if type(message) is dict and "method" not in message and answers(message, self.call.id):
+                self.slot.set(message)
+            else:
+                self._take(message)
         except InvalidMessage as error:
             self.slot.fail(InvalidMessage(f"{self.call.method.name}: {error}"))
 
