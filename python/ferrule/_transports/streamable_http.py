@@ -23,7 +23,7 @@ from ..errors import (
     InvalidMessage,
     SessionExpired,
 )
-from .messages import PROGRESS, answers, is_error_without_id, post_progress, progress_token
+from .messages import PROGRESS, answers, is_answer, is_error_without_id, post_progress, progress_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,11 +71,7 @@ class PostExchange(Exchange):
         if not data or self.slot.done:
             return
         try:
-            message = loads(data, flags)
-            if type(message) is dict and "method" not in message and answers(message, self.call.id):
-                self.slot.set(message)
-            else:
-                self._take(message)
+            self._take(loads(data, flags))
         except InvalidMessage as error:
             self.slot.fail(InvalidMessage(f"{self.call.method.name}: {error}"))
 
@@ -307,7 +303,7 @@ class StreamableHTTP:
             message = loads(body, exchange.flags)
         except InvalidMessage as error:
             raise InvalidMessage(f"{self._where(call)}: {error}") from None
-        if type(message) is dict and "method" not in message and answers(message, call.id):
+        if is_answer(message, call.id):
             return message
         return self._pick(message, exchange, head)
 
@@ -329,7 +325,7 @@ class StreamableHTTP:
             if head.kind == KIND_JSON and head.status < 400:
                 raise InvalidMessage(f"{where}: {error}") from None
             raise refusal(head, where) from None
-        if type(message) is dict and "method" not in message and answers(message, call.id):
+        if is_answer(message, call.id):
             return message
         return self._pick(message, exchange, head)
 
