@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+from ._client import BaseClient
 from ._session import features
-from ._session.opening import new_session
-from ._session.settings import DEFAULT_TIMEOUT, UNSET
+from ._session.settings import UNSET
 from .errors import ConfigError
 
 TYPE_CHECKING = False
@@ -16,18 +16,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self, TypeVar
 
-    from ._http.tls import Tls
+    from ._io.interface import IO
     from ._session.paging import Pages
-    from ._session.retry import Retry
-    from ._session.session import Session
-    from ._session.settings import Auth, Headers, RequestMeta, Unset
-    from ._session.target import Target
-    from .limits import Limits
+    from ._session.settings import Unset
     from .types import (
         CallToolResult,
         DiscoverResult,
         GetPromptResult,
-        Implementation,
         ListPromptsResult,
         ListResourcesResult,
         ListResourceTemplatesResult,
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
         ReadResourceResult,
         Resource,
         ResourceTemplate,
-        ServerCapabilities,
         Tool,
     )
 
@@ -47,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 
-class Client:
+class Client(BaseClient):
     """A client of one MCP server, for code without an event loop (inside a running loop it works too).
 
     Use it as a context manager, or call `close()` when done. Calls may come from several threads.
@@ -55,72 +49,17 @@ class Client:
         with Client("https://example.com/mcp") as client:
             print(client.call_tool("add", {"a": 1, "b": 2}).text)
 
-    Args:
-        target: The server: a URL, `Stdio(command, ...)`, `Tcp(host, port, url)` or `Unix(path, url)`.
-        protocol: "auto" (default: find out), "handshake", "stateless", or one revision such as "2025-11-25".
-            Anything but "auto" is a pin: it never falls back.
-        timeout: Seconds for one operation, all of connecting, waiting, retries and streaming included.
-            Default 30; None for no limit.
-        retry: How often to try again what may be repeated. Default `Retry()`: three attempts.
-        limits: The bounds on everything else. Default `Limits()`.
-        headers: HTTP headers for every request. None the client owns (framing, `Mcp-*`).
-        auth: A bearer token, or a function that returns one and is asked for each request.
-        tls: The path of a CA file or directory to trust instead of the system's, or an `ssl.SSLContext`.
-        client_info: Name and version to show the server, as `Implementation` or mapping. Default: ferrule's
-            own; None stays anonymous where the protocol allows it.
-        request_meta: Members of `_meta` for every request: a mapping, or a function that returns one and is asked for
-            each request. The client's own keys cannot be set.
-        capabilities: Client capabilities to declare, as in the schema's `ClientCapabilities`.
-        log_level: The least severe log message the server may send with its answers (stateless era).
-        prior: What an earlier client's `prior` returned for this server: saves the first look at its era.
-
-    Raises:
-        ConfigError: An argument cannot be meant like that.
+    The arguments are `__init__`'s.
     """
 
-    _session: Session
     _run: Callable[[Coroutine[Any, Any, T]], T]
     """Drives a coroutine that never suspends, because its IO blocks instead."""
 
-    def __init__(
-        self,
-        target: Target,
-        *,
-        protocol: str = "auto",
-        timeout: float | None = DEFAULT_TIMEOUT,
-        retry: Retry | None = None,
-        limits: Limits | None = None,
-        headers: Headers | None = None,
-        auth: Auth | None = None,
-        tls: Tls = None,
-        client_info: Implementation | Mapping[str, Any] | Unset | None = UNSET,
-        request_meta: RequestMeta | None = None,
-        capabilities: Mapping[str, Any] | None = None,
-        log_level: str | None = None,
-        prior: Mapping[str, Any] | None = None,
-    ) -> None:
+    def _driver(self) -> type[IO]:
         from ._io.blocking import BlockingIO, run
 
         self._run = run
-        self._session = new_session(
-            BlockingIO,
-            target,
-            protocol=protocol,
-            timeout=timeout,
-            retry=retry,
-            limits=limits,
-            headers=headers,
-            auth=auth,
-            tls=tls,
-            client_info=client_info,
-            request_meta=request_meta,
-            capabilities=capabilities,
-            log_level=log_level,
-            prior=prior,
-        )
-
-    def __repr__(self) -> str:
-        return f"<Client {self._session.label} {self.era or 'not connected'}>"
+        return BlockingIO
 
     def __enter__(self) -> Self:
         self.connect()
@@ -156,27 +95,6 @@ class Client:
         `with_options` it ends that view's session only.
         """
         self._run(self._session.close())
-
-    def with_options(
-        self,
-        *,
-        headers: Headers | Unset | None = UNSET,
-        auth: Auth | Unset | None = UNSET,
-        timeout: float | Unset | None = UNSET,
-        request_meta: RequestMeta | Unset | None = UNSET,
-    ) -> Self:
-        """A cheap view of this client for one of many end users.
-
-        Connections, TLS and what is known of the server are shared; headers, credentials and (handshake era) the
-        session are the view's own. What is not given is as in this client.
-
-        Raises:
-            ConfigError: An argument cannot be meant like that.
-        """
-        view = object.__new__(type(self))
-        view._run = self._run
-        view._session = self._session.with_options(headers, auth, timeout, request_meta)
-        return view
 
     # Asking
 
@@ -393,43 +311,6 @@ class Client:
             FerruleError: It could not be sent.
         """
         self._run(features.notify(self._session, method, params, timeout=timeout))
-
-    # What is known of the server
-
-    @property
-    def era(self) -> str | None:
-        """The era spoken, "handshake" or "stateless"; None before the client is connected."""
-        return features.era(self._session)
-
-    @property
-    def protocol_version(self) -> str | None:
-        """The revision spoken; None before the client is connected."""
-        return features.protocol_version(self._session)
-
-    @property
-    def server_info(self) -> Implementation | None:
-        """Name and version the server gave; not verified by anybody. None if it did not say."""
-        return features.server_info(self._session)
-
-    @property
-    def server_capabilities(self) -> ServerCapabilities | None:
-        """What the server declared; None if it was not asked."""
-        return features.server_capabilities(self._session)
-
-    @property
-    def instructions(self) -> str | None:
-        """The server's advice for language models, or None."""
-        return features.instructions(self._session)
-
-    @property
-    def session_id(self) -> str | None:
-        """The session's id at the server (handshake era over HTTP), or None. A secret: keep it out of logs."""
-        return features.session_id(self._session)
-
-    @property
-    def prior(self) -> dict[str, Any] | None:
-        """What was found out about the server, as JSON data for a later client's `prior=`; None before."""
-        return self._session.peer.prior()
 
 
 def _refuse_coroutine_function(handler: object) -> None:

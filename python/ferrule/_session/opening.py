@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .._io.interface import IO
     from .._transports.interface import Transport
     from ..types import Implementation
+    from .handlers import Handlers
     from .settings import Auth, Headers, RequestMeta
     from .target import Target
 
@@ -34,8 +35,12 @@ def new_session(
     headers: Headers | None,
     auth: Auth | None,
     tls: Tls,
+    proxy: str | None,
     client_info: Implementation | Mapping[str, Any] | Unset | None,
     request_meta: RequestMeta | None,
+    handlers: Handlers,
+    listen: bool | None,
+    keep_lists: bool,
     capabilities: Mapping[str, Any] | None,
     log_level: str | None,
     prior: Mapping[str, Any] | None,
@@ -52,12 +57,15 @@ def new_session(
         retry=retry or Retry(),
         limits=limits or Limits(),
         client_info=client_info,
+        handlers=handlers,
+        listen=listen,
+        keep_lists=keep_lists,
         capabilities=capabilities,
         log_level=log_level,
         prior=prior,
     )
     view = ViewSettings(headers=headers, auth=auth, timeout=timeout, request_meta=request_meta)
-    make_transport = transport_maker(target, tls, settings.limits)
+    make_transport = transport_maker(target, tls, proxy, settings.limits)
 
     def make() -> tuple[IO, Transport]:
         io = make_io()

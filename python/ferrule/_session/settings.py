@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..types import Implementation
+    from .handlers import Handlers
 
     Headers = Mapping[str, str] | Iterable[tuple[str, str]]
     Auth = str | Callable[[], str]
@@ -88,7 +89,10 @@ class Settings:
     __slots__ = (
         "capabilities",
         "client_info",
+        "handlers",
+        "keep_lists",
         "limits",
+        "listen",
         "log_level",
         "prior",
         "protocol",
@@ -102,6 +106,9 @@ class Settings:
         retry: Retry,
         limits: Limits,
         client_info: Implementation | Mapping[str, Any] | None,
+        handlers: Handlers,
+        listen: bool | None,
+        keep_lists: bool,
         capabilities: Mapping[str, Any] | None,
         log_level: str | None,
         prior: Mapping[str, Any] | None,
@@ -114,6 +121,9 @@ class Settings:
         self.retry = retry
         self.limits = limits
         self.client_info = _info(client_info)
+        self.handlers = handlers
+        self.listen = listen
+        self.keep_lists = keep_lists
         self.capabilities = dict(capabilities or {})
         self.log_level = log_level
         self.prior = prior

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Target = str | Stdio | Tcp | Unix
 
 
-def transport_maker(target: Target, tls: Tls, limits: Limits) -> Callable[[IO], Transport]:
+def transport_maker(target: Target, tls: Tls, proxy: str | None, limits: Limits) -> Callable[[IO], Transport]:
     """A function that makes the target's transport, checked now and called now and after a fork.
 
     Raises:
@@ -36,6 +36,8 @@ def transport_maker(target: Target, tls: Tls, limits: Limits) -> Callable[[IO], 
     if isinstance(target, Stdio):
         if tls is not None:
             raise ConfigError("tls= has no meaning for a server on stdio")
+        if proxy is not None:
+            raise ConfigError("proxy= has no meaning for a server on stdio")
         return lambda io: StdioTransport(io, target, limits)
     if isinstance(target, str):
         endpoint, url = None, parse_url(target)

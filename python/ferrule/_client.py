@@ -1,0 +1,185 @@
+"""What both clients are: the constructor's arguments, views, and what is known of the server.
+
+Knows no way to wait: each client adds the methods that do, in its own colour.
+"""
+
+from __future__ import annotations
+
+from ._session import features
+from ._session.handlers import Handlers
+from ._session.opening import new_session
+from ._session.settings import DEFAULT_TIMEOUT, UNSET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, Self
+
+    from ._http.tls import Tls
+    from ._io.interface import IO
+    from ._session.retry import Retry
+    from ._session.session import Session
+    from ._session.settings import Auth, Headers, RequestMeta, Unset
+    from ._session.target import Target
+    from .limits import Limits
+    from .types import Implementation, ServerCapabilities
+
+
+class BaseClient:
+    """The part of a client that never waits."""
+
+    _session: Session
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        protocol: str = "auto",
+        timeout: float | None = DEFAULT_TIMEOUT,
+        retry: Retry | None = None,
+        limits: Limits | None = None,
+        headers: Headers | None = None,
+        auth: Auth | None = None,
+        tls: Tls = None,
+        proxy: str | None = None,
+        client_info: Implementation | Mapping[str, Any] | Unset | None = UNSET,
+        request_meta: RequestMeta | None = None,
+        on_elicitation: Callable[..., Any] | None = None,
+        on_sampling: Callable[..., Any] | None = None,
+        sampling_tools: bool = False,
+        roots: Iterable[Any] | Callable[..., Any] | None = None,
+        on_log: Callable[..., Any] | None = None,
+        on_notification: Callable[..., Any] | None = None,
+        listen: bool | None = None,
+        keep_lists: bool = False,
+        capabilities: Mapping[str, Any] | None = None,
+        log_level: str | None = None,
+        prior: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing is opened here: the first call does that, or `connect`.
+
+        Args:
+            target: The server: a URL, `Stdio(command, ...)`, `Tcp(host, port, url)` or `Unix(path, url)`.
+            protocol: "auto" (default: find out), "handshake", "stateless", or one revision such as "2025-11-25".
+                Anything but "auto" is a pin: it never falls back.
+            timeout: Seconds for one operation, all of connecting, waiting, retries and streaming included.
+                Default 30; None for no limit.
+            retry: How often to try again what may be repeated. Default `Retry()`: three attempts.
+            limits: The bounds on everything else. Default `Limits()`.
+            headers: HTTP headers for every request. None the client owns (framing, `Mcp-*`).
+            auth: A bearer token, or a function that returns one and is asked for each request.
+            tls: The path of a CA file or directory to trust instead of the system's, or an `ssl.SSLContext`.
+            proxy: The URL of an HTTP proxy. Default: as the environment says; "" for none.
+            client_info: Name and version to show the server, as `Implementation` or mapping. Default: ferrule's
+                own; None stays anonymous where the protocol allows it.
+            request_meta: Members of `_meta` for every request: a mapping, or a function that returns one and is
+                asked for each request. The client's own keys cannot be set.
+            on_elicitation: Asks the user for what the server wants to know: `handler(request, context)`.
+            on_sampling: Has a language model answer for the server: `handler(request, context)`.
+            sampling_tools: `on_sampling` handles requests with tools.
+            roots: The `file://` URIs the server may work in, or a function that returns them.
+            on_log: Takes the server's log messages: `handler(message, context)`.
+            on_notification: Takes every other notification: `handler(notification, context)`.
+            listen: Keep a stream open for what the server sends unasked (handshake era over HTTP). Default: when
+                a handler, subscription or kept list could use it.
+            keep_lists: Keep lists until the server says that they changed (handshake era).
+            capabilities: Client capabilities to declare beside those the handlers imply, as in the schema's
+                `ClientCapabilities`.
+            log_level: The least severe log message the server may send with its answers (stateless era).
+            prior: What an earlier client's `prior` returned for this server: saves the first look at its era.
+
+        Raises:
+            ConfigError: An argument cannot be meant like that.
+        """
+        self._session = new_session(
+            self._driver(),
+            target,
+            protocol=protocol,
+            timeout=timeout,
+            retry=retry,
+            limits=limits,
+            headers=headers,
+            auth=auth,
+            tls=tls,
+            proxy=proxy,
+            client_info=client_info,
+            request_meta=request_meta,
+            handlers=Handlers(
+                on_elicitation=on_elicitation,
+                on_sampling=on_sampling,
+                sampling_tools=sampling_tools,
+                roots=roots,
+                on_log=on_log,
+                on_notification=on_notification,
+            ),
+            listen=listen,
+            keep_lists=keep_lists,
+            capabilities=capabilities,
+            log_level=log_level,
+            prior=prior,
+        )
+
+    def _driver(self) -> type[IO]:
+        """What does the waiting, loaded when the first client of its colour is made."""
+        raise AssertionError("each client names its own")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._session.label} {self.era or 'not connected'}>"
+
+    def with_options(
+        self,
+        *,
+        headers: Headers | Unset | None = UNSET,
+        auth: Auth | Unset | None = UNSET,
+        timeout: float | Unset | None = UNSET,
+        request_meta: RequestMeta | Unset | None = UNSET,
+    ) -> Self:
+        """A cheap view of this client for one of many end users.
+
+        Connections, TLS and what is known of the server are shared; headers, credentials and (handshake era) the
+        session are the view's own. What is not given is as in this client.
+
+        Raises:
+            ConfigError: An argument cannot be meant like that.
+        """
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view._session = self._session.with_options(headers, auth, timeout, request_meta)
+        return view
+
+    # What is known of the server
+
+    @property
+    def era(self) -> str | None:
+        """The era spoken, "handshake" or "stateless"; None before the client is connected."""
+        return features.era(self._session)
+
+    @property
+    def protocol_version(self) -> str | None:
+        """The revision spoken; None before the client is connected."""
+        return features.protocol_version(self._session)
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """Name and version the server gave; not verified by anybody. None if it did not say."""
+        return features.server_info(self._session)
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities | None:
+        """What the server declared; None if it was not asked."""
+        return features.server_capabilities(self._session)
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's advice for language models, or None."""
+        return features.instructions(self._session)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session's id at the server (handshake era over HTTP), or None. A secret: keep it out of logs."""
+        return features.session_id(self._session)
+
+    @property
+    def prior(self) -> dict[str, Any] | None:
+        """What was found out about the server, as JSON data for a later client's `prior=`; None before."""
+        return self._session.peer.prior()
