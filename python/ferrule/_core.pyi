@@ -99,6 +99,9 @@ class ResponseHead:
     @property
     def keep_alive(self) -> int | None:
         """Seconds of `Keep-Alive: timeout=n`."""
+    @property
+    def notable(self) -> bool:
+        """Whether there is something to take note of: `encoding`, `keep_alive` or a Set-Cookie."""
     def get(self, name: str, /) -> str | None:
         """The first value of a header (latin-1), the name compared without case."""
     def get_all(self, name: str, /) -> list[str]:
@@ -123,6 +126,11 @@ class ResponseDecoder:
         dead.
         """
     def buffer_updated(self, nbytes: int, /) -> list[tuple[Any, ...]]: ...
+    def answer_updated(self, nbytes: int, /) -> tuple[ResponseHead, bytes, int, bool] | list[tuple[Any, ...]]:
+        """As `buffer_updated`; a response that is all there and plain comes as (head, body, flags, reusable).
+
+        Plain: a 200 in JSON that is not `notable`.
+        """
     def feed(self, data: bytes, /) -> list[tuple[Any, ...]]: ...
     def eof(self) -> list[tuple[Any, ...]]: ...
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from .exchange import Exchange
     from .pool import Pool
 
+    Frame = tuple[Any, ...]
+    Answer = tuple[ResponseHead, bytes, int, bool]
+
 _SURELY_TAKEN = 16384
 """A request of so many bytes fits what the kernel buffers for an idle connection."""
 
@@ -59,6 +62,7 @@ class Connection:
         "_body",
         "_coded_head",
         "_decode",
+        "_decode_answer",
         "_eof",
         "_is_large",
         "_is_whole",
@@ -88,6 +92,7 @@ class Connection:
         # Bound once: no Python frame runs between the stream and the decoder.
         self.get_buffer = decoder.get_buffer
         self._decode = decoder.buffer_updated
+        self._decode_answer = decoder.answer_updated
         self._begin = decoder.begin
         self._eof = decoder.eof
         self._pool = pool
@@ -147,6 +152,61 @@ class Connection:
         self._is_whole = True
         self._is_large = len(data) > _SURELY_TAKEN
 
+    def ask(self, data: bytes, deadline: float) -> Answer | list[Frame] | None:
+        """blocking: write a request and read once, before there is an exchange (benches/calls.py, the sync rows).
+
+        Args:
+            data: The whole request.
+            deadline: When to give up writing.
+
+        Returns:
+            A whole, plain answer, to be followed by `finish(NOBODY, ...)`; or what was read so far, to be followed by
+            `join`; or None when the connection was found closed before anything was written.
+
+        """
+        stream = self.stream
+        if stream is None or self.state is not BUSY:
+            return None
+        try:
+            self._begin()
+            self._is_whole = False
+            count = stream.ask(data, deadline)
+            if count < 0:
+                return []
+            self._is_whole = True
+            return self._decode_answer(count) if count else []
+        except OSError:
+            return []  # the server may have answered before it hung up
+        except BaseException:
+            self.close()
+            raise
+
+    def join(self, exchange: Exchange, frames: list[Frame], deadline: float) -> None:
+        """After `ask`: go on as an exchange, beginning with what was read. End with `leave`.
+
+        Raises:
+            ConnectionClosed: Somebody closed the connection meanwhile.
+            Expired: The server did not take the rest of the request in time.
+        """
+        # First the exchange, then the look, as in `send`.
+        self.exchange = exchange
+        exchange.sent = True
+        if self.state is not BUSY:
+            self.exchange = NOBODY
+            raise self._lost("before the answer", sent=True)
+        if self._is_whole:
+            self._pass_on(frames)
+            return
+        try:
+            self._write_now(b"", deadline)
+        except OSError:
+            return
+        except BaseException:
+            self.leave(exchange)
+            raise
+        self._is_whole = True
+        self._is_large = False
+
     def leave(self, exchange: Exchange) -> None:
         """Take note that the caller has gone. What still arrives is dropped.
 
@@ -189,7 +249,7 @@ class Connection:
         if self.state is not CLOSED:
             self.close(self._lost("before the answer was complete", exchange.sent, error))
 
-    def _pass_on(self, frames: list[tuple[Any, ...]]) -> None:
+    def _pass_on(self, frames: list[Frame]) -> None:
         """Call the exchange for each frame. The hot loop: whatever is rare is done elsewhere."""
         exchange = self.exchange
         end = None
@@ -197,7 +257,7 @@ class Connection:
             kind = frame[0]
             if kind == HEAD:
                 head = frame[1]
-                if head.encoding is not None or head.keep_alive is not None:
+                if head.notable:
                     self._note(head)
                 exchange.on_head(head)
             elif kind == BODY:
@@ -212,9 +272,10 @@ class Connection:
                 return
         # Not before the last frame: from here on the connection may be somebody else's.
         if end is not None:
-            self._finish(exchange, end[1])
+            self.finish(exchange, end[1])
 
-    def _finish(self, exchange: Exchange, is_reusable: bool) -> None:
+    def finish(self, exchange: Exchange, is_reusable: bool) -> None:
+        """Take note that a response is complete: the connection serves others from here on, or is closed."""
         if self._coded_head is not None and not self._finish_body():
             return
         self.is_new = False

@@ -250,11 +250,12 @@ class Pool:
 
     def give(self, connection: Connection) -> bool:
         """Take back a connection whose response is complete. False: it was closed meanwhile."""
-        too_old = None
+        turn = too_old = None
         with self.mutex:
-            if connection.state is CLOSED:
-                return False
-            if connection.state is DRAINING:
+            state = connection.state
+            if state is not BUSY:
+                if state is CLOSED:
+                    return False
                 self._draining.pop(connection, None)
             connection.state = IDLE
             connection.exchange = NOBODY
@@ -262,14 +263,13 @@ class Pool:
             connection.expires_at = now + connection.keep_alive
             idle = self._idle
             idle.append(connection)
-            turn = None
             if connection.is_counted:
                 connection.is_counted = False
                 if self._waiters:
                     turn = self._next_turn()
                 else:
                     self._places += 1
-            if idle[0].expires_at <= now or len(idle) > self.limits.max_connections:
+            if len(idle) > 1 and (idle[0].expires_at <= now or len(idle) > self.limits.max_connections):
                 too_old = self._take_too_old(now)
         if turn is not None:
             turn.set(None)

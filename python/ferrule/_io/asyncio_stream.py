@@ -125,6 +125,11 @@ class SocketStream(asyncio.BufferedProtocol):
             raise ConnectionResetError("the stream is closed")
         self._transport.write(data)
 
+    def ask(self, data: bytes, deadline: float, /) -> int:
+        """See `interface.SocketStream.ask`: the loop reads, not who waits."""
+        self.write_now(data, deadline)
+        return 0
+
     def one_waiter(self) -> None:
         """Nothing is gained by it here: the loop reads."""
 

@@ -82,7 +82,8 @@ class BlockingStream(WritingSide):
     def _use(self, channel: SocketChannel | PipeChannel) -> None:
         self._channel = channel
         self._recv_into: Callable[[Any], int] = channel.recv_into
-        self._send: Callable[[Any], int] = channel.send
+        self._send: Callable[[Any, int], int] = channel.send
+        self._flags = channel.flags
         self._pending = channel.pending
         self._naps = channel.naps
         poll = new_poll()
@@ -99,7 +100,7 @@ class BlockingStream(WritingSide):
         channel = self._channel
         if type(channel) is SocketChannel:
             channel.nap()
-            self._send = channel.send
+            self._flags = channel.flags
             self._naps = channel.naps
 
     async def wait(self, slot: Any, deadline: float, /) -> None:
@@ -123,6 +124,39 @@ class BlockingStream(WritingSide):
             with self._lock:
                 if self._leader is slot:
                     self._leader = None
+            if self._followers or self.closed:
+                self._pass_on()
+
+    def ask(self, data: bytes, deadline: float, /) -> int:
+        """See `interface.SocketStream.ask`."""
+        count = 0
+        try:
+            with self._lock:
+                if self.closed or self._owed:
+                    raise ConnectionResetError("the stream is closed")
+                # There may still be a leader: one that polled, and so completed the response before this one.
+                if self._leader is None and self._naps:
+                    self._leader = data
+                    try:
+                        count = self._send(data, self._flags)
+                    except BlockingIOError:
+                        count = 0
+                if count < len(data):
+                    self._owed = memoryview(data)[count:]
+                    return -1
+            while deadline - monotonic() > NAP and not self._wakers.scopes:
+                try:
+                    return self._recv_into(self._get_buffer(-1))
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    self._error = error
+                    break
+            return 0
+        finally:
+            # Without the lock: whoever closes says so first and looks for a leader then, and here it is the other way.
+            if self._leader is data:
+                self._leader = None
             if self._followers or self.closed:
                 self._pass_on()
 
@@ -218,7 +252,7 @@ class BlockingStream(WritingSide):
     def _end(self, error: Exception | None) -> None:
         """No more bytes will come. Only for the leader."""
         if not self.closed:
-            self._error = error
+            self._error = error or self._error
             self.closed = True
         self._tell()
 

@@ -35,6 +35,7 @@ class WritingSide:
     __slots__ = (
         "_channel",
         "_finish",
+        "_flags",
         "_leader",
         "_lock",
         "_owed",
@@ -53,7 +54,8 @@ class WritingSide:
         _lock: Any
         _owed: memoryview | None
         _pending: Callable[[], int] | None
-        _send: Callable[[Any], int]
+        _send: Callable[[Any, int], int]
+        _flags: int
         _wakers: WakerPool
         _writer: Waker | None
         _writers: deque[Waker]
@@ -95,7 +97,7 @@ class WritingSide:
     def _begin(self, data: bytes) -> object:
         """Send what goes at once, and owe the rest if the message is begun by that."""
         try:
-            count = self._send(data if len(data) <= WRITE_CHUNK else memoryview(data)[:WRITE_CHUNK])
+            count = self._send(data if len(data) <= WRITE_CHUNK else memoryview(data)[:WRITE_CHUNK], self._flags)
         except BlockingIOError:
             if not self._channel.commits:
                 return NOT_BEGUN
@@ -157,7 +159,7 @@ class WritingSide:
             if waker.scope.over:
                 raise Closing
             try:
-                count = self._send(view[:WRITE_CHUNK])
+                count = self._send(view[:WRITE_CHUNK], self._flags)
             except BlockingIOError:
                 count = 0
                 begun = begun or self._channel.commits

@@ -42,7 +42,7 @@ NAP = 1
 class SocketChannel:
     """A connected socket."""
 
-    __slots__ = ("look", "naps", "pending", "read_fd", "recv_into", "send", "sock", "write_fd")
+    __slots__ = ("flags", "look", "naps", "pending", "read_fd", "recv_into", "send", "sock", "write_fd")
 
     commits = False
     """Once `send` was tried, must the same bytes be tried again before any others?"""
@@ -52,7 +52,9 @@ class SocketChannel:
         self.read_fd = self.write_fd = sock.fileno()
         self.look = look_at(self.read_fd)
         self.recv_into: Callable[[Any], int] = sock.recv_into
-        self.send: Callable[[Any], int] = sock.send
+        self.send: Callable[[Any, int], int] = sock.send
+        self.flags = 0
+        """What `send` is to be given as its second argument."""
         self.naps = False
         """Does `recv_into` wait for up to `NAP` seconds? `shutdown` wakes it. It saves the poll before each read."""
         self.pending: Callable[[], int] | None = None
@@ -67,14 +69,13 @@ class SocketChannel:
 
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, array("l", (NAP, 0)).tobytes())
         self.sock.setblocking(True)
-        send = self.sock.send
-        self.send = lambda data: send(data, flag)
+        self.flags = flag
         self.naps = True
 
     def wake_up(self) -> None:
         """Let no operation wait any more: what TLS needs of its socket."""
         self.sock.setblocking(False)
-        self.send = self.sock.send
+        self.flags = 0
         self.naps = False
 
     def stale(self) -> bool:
@@ -118,8 +119,8 @@ class TlsChannel(SocketChannel):
         self.pending = sock.pending
         wants = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
-        def guarded(operation: Callable[[Any], int]) -> Callable[[Any], int]:
-            def guard(buffer: Any) -> int:
+        def guarded(operation: Callable[[Any], int]) -> Callable[..., int]:
+            def guard(buffer: Any, _flags: int = 0, /) -> int:
                 try:
                     with self._lock:
                         return operation(buffer)
@@ -160,6 +161,7 @@ class PipeChannel:
     __slots__ = ("_stdin", "_stdout", "read_fd", "write_fd")
 
     commits = False
+    flags = 0
     naps = False
     pending: Callable[[], int] | None = None
 
@@ -175,7 +177,7 @@ class PipeChannel:
         """Read once."""
         return os.readv(self.read_fd, (buffer,))
 
-    def send(self, data: Any) -> int:
+    def send(self, data: Any, _flags: int = 0, /) -> int:
         """Write what fits."""
         return os.write(self.write_fd, data)
 

@@ -102,6 +102,19 @@ class SocketStream(Stream, Protocol):
     def write_now(self, data: bytes, deadline: float, /) -> None:
         """As `write`, without a coroutine's cost. asyncio: at once. blocking: blocks."""
 
+    def ask(self, data: bytes, deadline: float, /) -> int:
+        """blocking: write a message and read once, without a word to the receiver (benches/calls.py, the sync rows).
+
+        Only where `one_waiter` was said, by the one who would wait.
+
+        Returns:
+            How many bytes are in the receiver's buffer for it to take; 0 when `wait` has to find out what there is;
+            -1 when the kernel did not take all of `data`: `write_now(b"", deadline)` writes the rest.
+
+        Raises:
+            OSError: The peer is gone, as for `write`.
+        """
+
     def one_waiter(self) -> None:
         """Say that never more than one waits at a time, as for HTTP; one who is interrupted then ends the stream."""
 

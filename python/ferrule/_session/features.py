@@ -90,10 +90,10 @@ async def call_tool(
         arguments, meta = _hoist_meta(arguments, meta)
     params = dumps({"name": name, "arguments": arguments}, "params")
     progress = None
-    if max_total is not None:
-        deadline = min(deadline, session.deadline(max_total))
     if on_progress is not None or reset_on_progress:
         progress = _progress(session, on_progress, reset_on_progress, timeout, max_total)
+    if max_total is not None:
+        deadline = min(deadline, session.deadline(max_total))
     result = await session.perform(methods.TOOLS_CALL, params, deadline, name, meta, progress, idempotent)
     # In the handshake era it has to be an object; most results have none, and need not ask which era this is.
     object_only = "structuredContent" in result and session.handshake

@@ -305,15 +305,20 @@ class Session:
         if type(result) is not dict or "error" in message:
             check_answer(message, f"{call.method.name} at {self.label}")
             raise self.rpc_error(message["error"], call)
-        kind = result.get("resultType")
-        if kind is not None and kind != "complete":
+        if result.get("resultType", "complete") != "complete":
             link.era.check_result(call.method, result)
-        verdict = self.peer.verdict
-        if verdict is not None and not verdict.proven:
-            verdict.proven = True
+        if not link.proven:
+            self._prove(link)
         if link.server_info is None and "_meta" in result:
             self._note_server(result, link)
         return result
+
+    def _prove(self, link: Link) -> None:
+        """A result came: what the link was opened by was right."""
+        link.proven = True
+        verdict = self.peer.verdict
+        if verdict is not None:
+            verdict.proven = True
 
     def _note_server(self, result: dict[str, Any], link: Link) -> None:
         """Any result may say who the server is (basic/index, Per-response protocol fields)."""

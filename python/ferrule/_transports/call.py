@@ -39,6 +39,7 @@ class Link:
         session_id: What the server named this session, or None. Never shown.
         wire: The unchanging part of each HTTP request, None over stdio.
         process: Which child this was agreed with, counted from 1; 0 over HTTP.
+        proven: Has a result come under it?
         capabilities: What the server declared, None while unknown.
         server_info: The server's own name and version, None while unknown.
         instructions: The server's advice for language models, or None.
@@ -49,6 +50,7 @@ class Link:
         "era",
         "instructions",
         "process",
+        "proven",
         "server_info",
         "session_id",
         "wire",
@@ -66,6 +68,7 @@ class Link:
         self.session_id = session_id
         self.wire = wire
         self.process = process
+        self.proven = False
         self.capabilities: dict[str, Any] | None = None
         self.server_info: dict[str, Any] | None = None
         self.instructions: str | None = None

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 PROGRESS = "notifications/progress"
 
 
-def answers(message: dict[str, Any], call_id: int) -> bool:
-    """Is this the answer to that id? Some servers give the integer back as a string."""
+def is_answer(message: Any, call_id: int) -> TypeGuard[dict[str, Any]]:
+    """Is this decoded JSON the answer to that id, and not a request that happens to carry it?
+
+    Some servers give the integer back as a string.
+    """
+    if type(message) is not dict or "method" in message:
+        return False
     given = message.get("id")
     return given == call_id if type(given) is int else given == str(call_id)
-
-
-def is_answer(message: Any, call_id: int) -> TypeGuard[dict[str, Any]]:
-    """Is this decoded JSON the answer to that id, and not a request that happens to carry it?"""
-    return type(message) is dict and "method" not in message and answers(message, call_id)
 
 
 def is_error_without_id(message: Any) -> bool:

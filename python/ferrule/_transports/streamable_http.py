@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from .. import _log
 from .._http.content import may_be_message, refusal
-from .._http.exchange import Exchange
+from .._http.exchange import NOBODY, Exchange
 from .._http.pool import Pool
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._io import Expired
 from .._json import dumps, loads
-from .._wire import KIND_JSON, KIND_SSE, RequestTemplate
+from .._wire import BODY, END, HEAD, KIND_JSON, KIND_SSE, RequestTemplate
 from ..errors import (
     AuthError,
     ConfigError,
@@ -23,7 +23,7 @@ from ..errors import (
     InvalidMessage,
     SessionExpired,
 )
-from .messages import PROGRESS, answers, is_answer, is_error_without_id, post_progress, progress_token
+from .messages import PROGRESS, is_answer, is_error_without_id, post_progress, progress_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._core import ResponseHead
-    from .._http.connection import Connection
+    from .._http.connection import Answer, Connection, Frame
     from .._http.url import Url
     from .._io.interface import IO, Slot
     from .._protocol.era import Era
@@ -71,7 +71,11 @@ class PostExchange(Exchange):
         if not data or self.slot.done:
             return
         try:
-            self._take(loads(data, flags))
+            message = loads(data, flags)
+            if is_answer(message, self.call.id):
+                self.slot.set(message)
+            else:
+                self._take(message)
         except InvalidMessage as error:
             self.slot.fail(InvalidMessage(f"{self.call.method.name}: {error}"))
 
@@ -86,7 +90,7 @@ class PostExchange(Exchange):
         if type(message) is dict:
             if "method" in message:
                 self._take_unasked(message)
-            elif answers(message, self.call.id):
+            elif is_answer(message, self.call.id):
                 self.slot.set(message)
             else:
                 _log.debug("%s: an answer with another id was dropped", self.call.method.name)
@@ -134,6 +138,7 @@ class StreamableHTTP:
     """
 
     __slots__ = (
+        "_asks",
         "_auth",
         "_headers",
         "_io",
@@ -161,6 +166,7 @@ class StreamableHTTP:
         if url.userinfo is not None and (auth is not None or _names_authorization(headers)):
             raise ConfigError("the URL holds a user, and an Authorization header or auth= was given too: give one")
         self._io = io
+        self._asks = io.blocking and not url.is_https
         self._pool = pool
         self._place = place
         self._limits = limits
@@ -225,12 +231,18 @@ class StreamableHTTP:
         assert wire is not None
         fresh = None if self._auth is None else self._fresh_headers()
         data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
+        asked = self._ask(call, data) if self._asks and not call.bypass else None
+        if isinstance(asked, dict):
+            return asked
         slot = self._io.slot()
         exchange = PostExchange(slot, call, link, self.inbound)
-        connection = None
+        connection: Connection | None = None
         try:
             # The warm path: an idle connection, no coroutine for the write.
-            if not call.bypass:
+            if asked is not None:
+                connection = asked[0]
+                connection.join(exchange, asked[1], call.deadline)
+            elif not call.bypass:
                 connection = self._pool.send_now(exchange, data, call.deadline)
             if connection is None:
                 connection = await self._pool.send(exchange, data, call.deadline, bypass=call.bypass)
@@ -254,6 +266,36 @@ class StreamableHTTP:
             self._follow(trail, head, link)
             return await self.request(call, link, trail)
         return self._read(exchange, head, call, link)
+
+    def _ask(self, call: Call, data: bytes) -> dict[str, Any] | tuple[Connection, list[Frame]] | None:
+        """blocking: where the caller itself reads, most answers come whole and need no exchange (benches/calls.py).
+
+        Returns:
+            The answer; or the connection it is awaited on, with what was read; None when nothing was sent.
+        """
+        while (connection := self._pool.take()) is not None:
+            call.sent = True
+            answer = connection.ask(data, call.deadline)
+            if type(answer) is tuple:
+                return self._take_whole(call, connection, answer)
+            if type(answer) is list:
+                return connection, answer
+            call.sent = False
+        return None
+
+    def _take_whole(
+        self, call: Call, connection: Connection, answer: Answer
+    ) -> dict[str, Any] | tuple[Connection, list[Frame]]:
+        head, body, flags, is_reusable = answer
+        try:
+            message = loads(body, flags)
+        except InvalidMessage:
+            message = None
+        if not is_answer(message, call.id):
+            return connection, [(HEAD, head), (BODY, body, flags), (END, is_reusable)]
+        call.head = head
+        connection.finish(NOBODY, is_reusable)
+        return message
 
     async def _answer(self, call: Call, slot: Slot, connection: Connection) -> None:
         """Wait until the call has its answer; hand progress to the caller meanwhile."""

@@ -160,38 +160,35 @@ def _plain_result(wire: dict[str, Any]) -> CallToolResult | None:
     Nearly every tool call pays for this one, with caches that went cold while it waited for the server: the table costs
     it three times as much (benches/calls.py, the sync rows).
     """
-    content = wire.get("content")
-    if content.__class__ is not list:
-        return None
     result = _new(CallToolResult)
-    known = 1
-    failed = wire.get("isError")
-    if failed is not None:
-        _put_is_error(result, failed)
-        known += 1
-    meta = wire.get("_meta")
-    if meta is not None:
-        _put_meta(result, meta)
-        known += 1
-    kind = wire.get("resultType")
-    if kind is not None:
-        _put_extra(result, {"resultType": kind})
-        known += 1
-    if known != len(wire) or failed.__class__ not in _BOOL_OR_NONE or meta.__class__ not in _DICT_OR_NONE:
-        return None
+    for key, item in wire.items():
+        if key == "content":
+            if not _put_texts(result, item):
+                return None
+        elif key == "resultType":
+            _put_extra(result, {"resultType": item})
+        elif key == "isError" and item.__class__ is bool:
+            _put_is_error(result, item)
+        elif key == "_meta" and item.__class__ is dict:
+            _put_meta(result, item)
+        else:
+            return None
+    return result if "content" in wire else None
+
+
+def _put_texts(result: CallToolResult, content: Any) -> bool:
+    """Give a result its text blocks; False when there are others, or something is wrong with them."""
+    if content.__class__ is not list:
+        return False
     blocks = []
     for block in content:
-        if block.__class__ is not dict or len(block) != 2 or block.get("type") != "text":
-            return None
-        text = block.get("text")
+        if block.__class__ is not dict or len(block) != 2 or "text" not in block or block.get("type") != "text":
+            return False
+        text = block["text"]
         if text.__class__ is not str:
-            return None
+            return False
         plain = _new(TextContent)
         _put_text(plain, text)
         blocks.append(plain)
     _put_content(result, tuple(blocks))
-    return result
-
-
-_BOOL_OR_NONE = (bool, type(None))
-_DICT_OR_NONE = (dict, type(None))
+    return True

@@ -4,7 +4,7 @@
 //! Defaults are literals because they appear in the signatures that Python shows.
 
 use crate::buffer::{LARGEST_BUFFER, ReceiveBuffer};
-use crate::frames::{bad_count, to_list};
+use crate::frames::{bad_count, to_answer, to_list};
 use ferrule_wire::http::{self, Kind, Limits};
 use ferrule_wire::{Frame, Frames};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -51,15 +51,27 @@ fn decode_buffer<'py, T>(
     feed: impl for<'a> FnOnce(&mut T, &'a [u8], &mut Frames<'a>),
     kill: impl FnOnce(&mut T),
 ) -> PyResult<Bound<'py, PyList>> {
-    let decoded = usize::try_from(nbytes).ok().and_then(|size| {
-        buffer.copy_out(size, |input| {
-            let frames = decode(state, |decoder, frames| feed(decoder, input, frames));
-            to_list(py, frames)
-        })
-    });
+    let listed = |frames: Vec<Frame<'_>>| to_list(py, frames);
+    let decoded = decode_bytes(buffer, nbytes, state, feed, listed);
     decoded.unwrap_or_else(|| {
         kill(&mut locked(state));
         bad_count(py, nbytes.unsigned_abs() as u64)
+    })
+}
+
+/// What `convert` makes of the frames; `None` when `nbytes` is impossible.
+fn decode_bytes<T, R>(
+    buffer: &ReceiveBuffer,
+    nbytes: isize,
+    state: &Mutex<T>,
+    feed: impl for<'a> FnOnce(&mut T, &'a [u8], &mut Frames<'a>),
+    convert: impl for<'a> FnOnce(Vec<Frame<'a>>) -> R,
+) -> Option<R> {
+    let size = usize::try_from(nbytes).ok()?;
+    buffer.copy_out(size, |input| {
+        convert(decode(state, |decoder, frames| {
+            feed(decoder, input, frames);
+        }))
     })
 }
 
@@ -112,6 +124,18 @@ impl ResponseDecoder {
         let feed = http::ResponseDecoder::feed;
         let kill = http::ResponseDecoder::kill;
         decode_buffer(py, &self.buffer, nbytes, &self.state, feed, kill)
+    }
+
+    /// As `buffer_updated`; a response that is all there and plain comes as one tuple instead of a list.
+    #[pyo3(signature = (nbytes, /))]
+    fn answer_updated<'py>(&self, py: Python<'py>, nbytes: isize) -> PyResult<Bound<'py, PyAny>> {
+        let feed = http::ResponseDecoder::feed;
+        let convert = |frames: Vec<Frame<'_>>| to_answer(py, frames);
+        let decoded = decode_bytes(&self.buffer, nbytes, &self.state, feed, convert);
+        decoded.unwrap_or_else(|| {
+            locked(&self.state).kill();
+            Ok(bad_count(py, nbytes.unsigned_abs() as u64)?.into_any())
+        })
     }
 
     /// The frames of `data`.

@@ -1,6 +1,7 @@
 //! Frames as tuples. Knows the order of their items, which `_core.pyi` documents.
 
-use crate::head::ResponseHead;
+use crate::head::{ResponseHead, is_notable};
+use ferrule_wire::http::{Head, Kind};
 use ferrule_wire::{Code, Event, Fault, Frame, Payload, scan};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyNone, PyTuple};
@@ -32,6 +33,32 @@ pub fn to_list<'py>(py: Python<'py>, frames: Vec<Frame<'_>>) -> PyResult<Bound<'
     let plain = PlainEvent::new(py)?;
     let frames = frames.into_iter();
     PyList::new(py, frames.map(|frame| Crossing(frame, &plain)))
+}
+
+/// A response that came whole and says nothing but its answer, as `(head, body, flags, reusable)`; the list of its
+/// frames otherwise.
+pub fn to_answer<'py>(py: Python<'py>, frames: Vec<Frame<'_>>) -> PyResult<Bound<'py, PyAny>> {
+    let frames = match <[Frame<'_>; 3]>::try_from(frames) {
+        Ok(
+            [
+                Frame::Head(head),
+                Frame::Body(body),
+                Frame::End { reusable },
+            ],
+        ) if says_nothing_else(&head) => {
+            let (bytes, flags) = to_bytes(py, body)?;
+            let answer = (ResponseHead::from(*head), bytes, flags, reusable);
+            return Ok(answer.into_pyobject(py)?.into_any());
+        }
+        Ok(frames) => Vec::from(frames),
+        Err(frames) => frames,
+    };
+    Ok(to_list(py, frames)?.into_any())
+}
+
+/// A 200 in JSON whose other fields nobody has to take note of.
+fn says_nothing_else(head: &Head) -> bool {
+    head.status() == 200 && head.kind() == Kind::Json && !is_notable(head)
 }
 
 /// A frame on its way to Python.

@@ -9,6 +9,11 @@ pub struct ResponseHead {
     head: http::Head,
 }
 
+/// Whether a head has fields that somebody has to take note of.
+pub fn is_notable(head: &http::Head) -> bool {
+    head.encoding().is_some() || head.keep_alive().is_some() || head.get(b"set-cookie").is_some()
+}
+
 impl From<http::Head> for ResponseHead {
     fn from(head: http::Head) -> Self {
         ResponseHead { head }
@@ -43,6 +48,12 @@ impl ResponseHead {
     #[getter]
     fn keep_alive(&self) -> Option<u32> {
         self.head.keep_alive()
+    }
+
+    /// Whether there is something to take note of: a content encoding, a Keep-Alive time or a cookie.
+    #[getter]
+    fn notable(&self) -> bool {
+        is_notable(&self.head)
     }
 
     /// The first value of a header (latin-1), the name compared without case.
