@@ -182,7 +182,7 @@ class Connection:
             raise
 
     def join(self, exchange: Exchange, frames: list[Frame], deadline: float) -> None:
-        """After `ask`: go on as an exchange, beginning with what was read. End with `leave`.
+        """After `ask`: go on as an exchange, one that was `sent`, beginning with what was read. End with `leave`.
 
         Raises:
             ConnectionClosed: Somebody closed the connection meanwhile.
@@ -190,7 +190,6 @@ class Connection:
         """
         # First the exchange, then the look, as in `send`.
         self.exchange = exchange
-        exchange.sent = True
         if self.state is not BUSY:
             self.exchange = NOBODY
             raise self._lost("before the answer", sent=True)

@@ -51,7 +51,7 @@ class PostExchange(Exchange):
 
     def __init__(self, slot: Slot, call: Call, link: Link, inbound: Inbound) -> None:
         self.slot = slot
-        self.sent = False
+        self.sent = call.sent
         self.call = call
         self.link = link
         self.inbound = inbound
