@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import ssl
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from ferrule._io import Expired
+from ferrule._io.asyncio_stream import SocketStream
 from tests.io.drivers import Driver, Receiver, ask, dial, echo
 
 
@@ -252,3 +254,26 @@ def test_plain_text_left_over_at_start_tls_breaks_the_handshake_and_is_no_answer
         assert len(receiver.lost) == 1
 
     driver.run(scenario)
+
+
+@pytest.mark.req("W23")
+def test_plain_text_that_comes_before_the_handshake_is_no_tls(loop_driver: Driver, peer: Any) -> None:
+    port = peer(lambda sock: [sock.sendall(b"220 hello\r\n"), sock.recv(1)]).port
+
+    async def scenario(io: Any) -> None:
+        io.check()
+        sock = await asyncio.to_thread(connected, port)
+        stream = SocketStream(io, sock, Receiver(), guarded=True)
+        await asyncio.get_running_loop().create_connection(lambda: stream, sock=sock)
+        await loop_driver.until(lambda: stream.closed, "the breach")
+        with pytest.raises(ssl.SSLError) as caught:
+            await stream.start_tls(ssl.create_default_context(), "localhost", io.now() + 20)
+        assert caught.value.reason == "WRONG_VERSION_NUMBER"
+
+    loop_driver.run(scenario)
+
+
+def connected(port: int) -> socket.socket:
+    sock = socket.create_connection(("127.0.0.1", port), timeout=20)
+    sock.setblocking(False)
+    return sock

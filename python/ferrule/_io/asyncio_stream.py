@@ -49,6 +49,7 @@ class SocketStream(asyncio.BufferedProtocol):
         "_receiver",
         "_room",
         "_sock",
+        "_spoke_first",
         "_told",
         "_transport",
         "buffer_updated",
@@ -62,6 +63,7 @@ class SocketStream(asyncio.BufferedProtocol):
     def __init__(self, io: AsyncIO, sock: socket.socket, receiver: Receiver, *, guarded: bool = False) -> None:
         """`guarded`: nothing may come before the TLS handshake; it would be taken for what TLS protects."""
         self.closed = False
+        self._spoke_first = False
         if guarded:
             self.get_buffer = lambda sizehint: memoryview(bytearray(1))  # type: ignore[method-assign]
             self.buffer_updated = self._breach  # type: ignore[method-assign]
@@ -82,6 +84,7 @@ class SocketStream(asyncio.BufferedProtocol):
         self.buffer_updated = receiver.buffer_updated  # type: ignore[method-assign, assignment]
 
     def _breach(self, nbytes: int) -> None:
+        self._spoke_first = True
         self._transport.abort()
 
     # -- what the transport calls
@@ -162,6 +165,8 @@ class SocketStream(asyncio.BufferedProtocol):
         self, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext, hostname: str, deadline: float
     ) -> None:
         """Put TLS between the transport and the receiver; on failure the stream is of no more use."""
+        if self._spoke_first:
+            raise _no_tls()
         if self.closed or self._transport.is_closing():
             raise ConnectionResetError("the stream is closed")
         self._open(self._receiver)
@@ -230,6 +235,15 @@ class BridgeStream(SocketStream):
             finally:
                 self._room.remove(slot)
         await super().write(data, deadline)
+
+
+def _no_tls() -> ssl.SSLError:
+    """What a blocking socket says of plain text where the TLS handshake should be."""
+    import ssl
+
+    error = ssl.SSLError(ssl.SSL_ERROR_SSL, "plain text came before the TLS handshake")
+    error.reason = "WRONG_VERSION_NUMBER"
+    return error
 
 
 class PipeStream:
