@@ -91,8 +91,9 @@ class BaseClient:
         Raises:
             ConfigError: An argument cannot be meant like that.
         """
+        driver = self._driver()
         self._session = new_session(
-            self._driver(),
+            driver,
             target,
             protocol=protocol,
             timeout=timeout,
@@ -105,6 +106,7 @@ class BaseClient:
             client_info=client_info,
             request_meta=request_meta,
             handlers=Handlers(
+                blocking=driver.blocking,
                 on_elicitation=on_elicitation,
                 on_sampling=on_sampling,
                 sampling_tools=sampling_tools,

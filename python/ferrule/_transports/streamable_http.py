@@ -103,9 +103,9 @@ class PostExchange(Exchange):
 
     def _take_unasked(self, message: dict[str, Any]) -> None:
         if "id" in message:
-            self.inbound.request(message, self.link)
+            self.inbound.request(message, self.link, self, self.call.deadline)
         elif message["method"] != PROGRESS:
-            self.inbound.notification(message)
+            self.inbound.notification(message, self.link, self)
         elif self.call.deliver is not None:
             params = message.get("params")
             if progress_token(params) == self.call.id:
@@ -219,6 +219,9 @@ class StreamableHTTP:
     async def start(self, deadline: float) -> None:
         """Nothing has to run before the first request."""
 
+    def attend(self, link: Link) -> None:
+        """What the server sends unasked comes on streams of its own."""
+
     async def request(self, call: Call, link: Link, trail: Trail | None = None) -> dict[str, Any]:
         """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""
         wire = link.wire
@@ -227,6 +230,8 @@ class StreamableHTTP:
         data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
         slot = self._io.slot()
         exchange = PostExchange(slot, call, link, self.inbound)
+        if call.deliver is not None:
+            call.slot = slot  # type: ignore[attr-defined]
         connection = None
         try:
             # The warm path: an idle connection, no coroutine for the write.
