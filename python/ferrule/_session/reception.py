@@ -54,7 +54,7 @@ class Reception:
             return
         from .answering import Ask, Desk, related_task
 
-        ask = Ask(message, session, link, _context(session, link, method))
+        ask = Ask(message, session, link, circumstances(session, link, method))
         ask.context.deadline = deadline
         ask.context.task_id = related_task(ask.params)
         with self._io.mutex():
@@ -101,13 +101,14 @@ class Reception:
             else:
                 handler = self._handlers.on_notification
                 value = Notification(method, params or {})
-            await call(self._io, handler, value, _context(session, link, method))
+            await call(self._io, handler, value, circumstances(session, link, method))
         except Exception as error:
             # The user's code is the user's, and a message in no shape the server's: neither may disturb what follows.
             _log.warning("%s: a notification could not be handled: %s", session.label, type(error).__name__)
 
 
-def _context(session: Session, link: Link, method: str) -> Context:
+def circumstances(session: Session, link: Link, method: str) -> Context:
+    """What a handler is told beside the message."""
     from ..types.context import Context
 
     name = link.server_info.get("name") if link.server_info is not None else None
