@@ -26,6 +26,8 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
+_MOST = 4096
+"""Answers that wait to be sent. What comes in one read is fewer."""
 _CARRIERS = 8
 """Answers under way at once that no handler gave: a burst of pings takes no more threads or connections."""
 
@@ -55,7 +57,7 @@ class Replies:
     def post(self, reply: dict[str, Any], session: Session, link: Link) -> None:
         """Have an answer sent. Neither raises nor waits."""
         with self._io.mutex():
-            lost = len(self._waiting) >= self._limits.max_queue
+            lost = len(self._waiting) >= _MOST
             if lost:
                 self._lost += 1
             else:
@@ -64,7 +66,7 @@ class Replies:
             self._busy += begin
             first = lost and self._lost == 1
         if first:
-            _log.warning("%s: %d answers wait to be sent; further ones are lost", session.label, self._limits.max_queue)
+            _log.warning("%s: %d answers wait to be sent; further ones are lost", session.label, _MOST)
         if begin and begin_work(self._io, self._carry()) is None:
             with self._io.mutex():
                 self._busy -= 1
