@@ -138,7 +138,7 @@ def test_a_handler_may_call_the_client_although_every_connection_is_taken(flavou
         return ElicitResult.accept({"name": inner[-1]})
 
     async def coroutine(*_: Any) -> Any:
-        inner.append((await client._target.call_tool("echo", {})).text)  # type: ignore[attr-defined]
+        inner.append((await client._target.call_tool("echo", {})).text)
         return ElicitResult.accept({"name": inner[-1]})
 
     inner: list[str] = []
@@ -159,7 +159,7 @@ def test_a_progress_handler_may_call_the_client_although_every_connection_is_tak
         inner.append(client.call_tool("echo", {}).text)
 
     async def coroutine(*_: Any) -> None:
-        inner.append((await client._target.call_tool("echo", {})).text)  # type: ignore[attr-defined]
+        inner.append((await client._target.call_tool("echo", {})).text)
 
     client = flavour.connect(server.url, limits=Limits(max_connections=1))
     handler = coroutine if flavour.is_async else plain
@@ -177,7 +177,7 @@ def test_a_handler_may_call_the_client_on_the_same_child(flavour: Any, child: An
         return ElicitResult.decline()
 
     async def coroutine(*_: Any) -> Any:
-        await client._target.call_tool("echo", {})  # type: ignore[attr-defined]
+        await client._target.call_tool("echo", {})
         return ElicitResult.decline()
 
     client = flavour.connect(server.stdio(), on_elicitation=coroutine if flavour.is_async else plain)
@@ -279,7 +279,7 @@ def test_a_handler_may_close_the_client(flavour: Any, asking: Any) -> None:
         return ElicitResult.decline()
 
     async def coroutine(*_: Any) -> Any:
-        await client._target.aclose()  # type: ignore[attr-defined]
+        await client._target.aclose()
         closed.set()
         return ElicitResult.decline()
 

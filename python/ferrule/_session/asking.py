@@ -65,6 +65,8 @@ async def elicit(io: IO, handler: Any, request: Any, context: Context) -> dict[s
     from ..types.elicitation import ElicitResult
 
     given = _shaped(ElicitResult, await call(io, handler, request, context), context)
+    if given.action not in ("accept", "decline", "cancel"):
+        raise _unfit(context, "expected the action accept, decline or cancel")
     result: dict[str, Any] = {"action": given.action}
     if given.meta:
         result["_meta"] = dict(given.meta)

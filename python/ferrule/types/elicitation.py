@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._base import Value, Wrong, fields, optional, required
+from ._base import Value, fields, optional, required
 from ._flat_schema import fill_defaults as fill_defaults
 from ._flat_schema import problems
 
@@ -50,12 +50,6 @@ class ElicitRequest(Value):
         return problems(self.requested_schema, content)
 
 
-def _load_action(action: Any) -> Any:
-    if action not in ("accept", "decline", "cancel"):
-        raise Wrong("expected accept, decline or cancel")
-    return action
-
-
 class ElicitResult(Value):
     """What the user said: made by `accept`, `decline` and `cancel`.
 
@@ -64,7 +58,7 @@ class ElicitResult(Value):
         content: What was entered into the form, by field; only with `accept`.
     """
 
-    __slots__ = fields(action=required((str, _load_action)), content=optional(dict))
+    __slots__ = fields(action=required(str), content=optional(dict))
     if TYPE_CHECKING:
         action: str
         content: Mapping[str, Any] | None = None

@@ -64,6 +64,3 @@ class Notification(Value):
     if TYPE_CHECKING:
         method: str
         params: dict[str, Any] = {}
-
-    def __repr__(self) -> str:
-        return f"Notification({escape_peer_text(self.method, 128)})"

@@ -38,7 +38,7 @@ class Root(Value):
                 given = cls.from_wire(dict(given))
         except InvalidResult as error:
             raise ConfigError(f"roots: {error.problem}") from None
-        if not isinstance(given, cls) or not _is_file_uri(given.uri):
+        if not isinstance(given, cls) or not _is_file_uri(given.uri) or not isinstance(given.name, (str, type(None))):
             raise ConfigError("roots: expected file:// URIs, as str or Root; `Path.as_uri()` makes one")
         return given
 
