@@ -62,10 +62,10 @@ _DOCS = {
     "probe_timeout": """Default 10.0 seconds. How long a stdio server may leave
         `server/discover` unanswered before it is taken for one of the handshake era. `npx`
         and `uvx` servers take seconds to start.""",
-    "max_handlers": """Default 32. Handlers of server requests that run at once; further
-        requests wait. What a pool of threads has by default.""",
-    "max_queue": """Default 1024. Notifications that wait for a slow handler; further ones are
-        counted and reported as lost.""",
+    "max_handlers": """Default 32. Handlers of server requests that run at once, and as many of
+        notifications; further ones wait. What a pool of threads has by default.""",
+    "max_queue": """Default 1024. Notifications of one stream that wait for a slow handler, and
+        requests that wait for their turn; further ones are counted, reported and lost.""",
     "max_rounds": """Default 10. Turns of one multi round-trip request. A form and its
         corrections take two or three.""",
     "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for

@@ -79,6 +79,7 @@ async def ask_model(ctx: Context) -> str:
     said = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="Hello?"))
     session = ctx.request_context.session
     answer = await session.create_message([said], max_tokens=5, related_request_id=ctx.request_id)
+    assert isinstance(answer.content, types.TextContent)
     return f"{answer.model}: {answer.content.text}"
 
 

@@ -82,8 +82,10 @@ class Desk:
         self._running = 0
         self._refused = 0
 
-    def take(self, ask: Ask) -> None:
+    def take(self, message: dict[str, Any], session: Session, link: Link, context: Context) -> None:
         """Have a request answered. Neither raises nor waits."""
+        ask = Ask(message, session, link, context)
+        context.task_id = related_task(ask.params)
         with self._io.mutex():
             begin = self._running < self._limits.max_handlers
             full = not begin and len(self._waiting) >= self._limits.max_queue

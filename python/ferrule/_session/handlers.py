@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
     from .._io.interface import IO
 
+_ASKED = {
+    "elicitation/create": "on_elicitation",
+    "sampling/createMessage": "on_sampling",
+    "roots/list": "roots",
+}
 _FUNCTIONS = ("on_elicitation", "on_sampling", "on_log", "on_notification")
 
 
@@ -65,6 +70,11 @@ class Handlers:
             self.roots: Any = roots
         else:
             self.roots = None if roots is None else fixed_roots(roots)
+
+    def handle(self, method: str) -> bool:
+        """Is there a handler for this request of a server's?"""
+        handler = _ASKED.get(method)
+        return handler is not None and getattr(self, handler) is not None
 
     def capabilities(self, handshake: bool, extras: Mapping[str, Any]) -> dict[str, Any]:
         """What to declare in an era, the user's extras included: see `client_capabilities`."""

@@ -37,29 +37,22 @@ class Reception:
         self._desk: Desk | None = None
         self.replies = Replies(self._io, self._limits)
         self.lanes = Lanes(self._io, self._limits, self._deliver, peer.transport.label)
+        if self._handlers.asked:
+            from .answering import Desk
+
+            self._desk = Desk(self._io, self._limits, self._handlers, self.replies)
 
     # Requests
 
     def ask(self, message: dict[str, Any], session: Session, link: Link, deadline: float | None) -> None:
         """Have a request answered by its handler, or refuse it."""
         method = message["method"]
-        handlers = self._handlers
-        declared = {
-            "elicitation/create": handlers.on_elicitation,
-            "sampling/createMessage": handlers.on_sampling,
-            "roots/list": handlers.roots,
-        }
-        if type(method) is not str or declared.get(method) is None:
+        if self._desk is None or type(method) is not str or not self._handlers.handle(method):
             self.replies.post(error_reply(message["id"], METHOD_NOT_FOUND, "Method not found"), session, link)
             return
-        from .answering import Ask, Desk, related_task
-
-        ask = Ask(message, session, link, circumstances(session, link, method))
-        ask.context.deadline = deadline
-        ask.context.task_id = related_task(ask.params)
-        with self._io.mutex():
-            desk = self._desk = self._desk or Desk(self._io, self._limits, handlers, self.replies)
-        desk.take(ask)
+        context = circumstances(session, link, method)
+        context.deadline = deadline
+        self._desk.take(message, session, link, context)
 
     def cancel(self, link: Link, request_id: object) -> None:
         """The server withdrew a request."""

@@ -188,6 +188,7 @@ class Session:
             await self.disconnect(link, deadline)
             self.check_open()
         if self.settings.handlers.any:
+            self.peer.reception()  # so that no reader has to load it
             self.transport.attend(link)
         return link
 

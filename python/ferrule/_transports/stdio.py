@@ -100,10 +100,12 @@ class StdioTransport:
             return
         slot = self._io.slot()
         with self._io.mutex():
-            if child.watch is not None or child.silent:
+            if child.watch is not None:
                 return
             child.watch = slot
-        self._io.background(_read_on(_running(child).stream, slot))
+        # Looked at only now: its output may end while this is being set up, and one of the two sees the other.
+        if not child.silent:
+            self._io.background(_read_on(_running(child).stream, slot))
 
     async def start(self, deadline: float) -> None:
         """Have a child running.
