@@ -90,7 +90,7 @@ def test_requests_that_find_no_room_are_refused_and_counted(flavour: Any, asking
     with logged() as lines:
         client = flavour.connect(server.target, on_elicitation=handler, limits=Limits(max_handlers=1, max_queue=2))
         running = flavour.start(client.call_tool, "echo", {})
-        wait_for(lambda: server.replies)
+        wait_for(lambda: len(server.replies) == 4)
         go.set()
         running.result()
         wait_for(lambda: [line for line in lines if "were refused" in line])

@@ -95,7 +95,7 @@ def over_http(serve: Callable[..., ScriptedServer], messages: tuple[Message, ...
     """Each call is a POST whose stream stays open until the replies are there."""
 
     def until_replied(turn: Any) -> None:
-        server.wait_until(lambda: server.count("reply") >= replies, 30)
+        server.wait_until(lambda: server.count("reply") >= replies * server.count("tools/call"), 30)
 
     call = [stream(*messages, end=False), until_replied, more(result()), raw(LAST_CHUNK)]
     server = serve({"tools/call": call}, era="handshake")
@@ -109,7 +109,7 @@ def over_stdio(child: Callable[..., ScriptedChild], messages: tuple[Message, ...
         rules = {"tools/call": [[*sent, on_stdio.answer()]]}
     else:
         waiting: list[Any] = [[] for _ in range(replies - 1)]
-        rules = {"tools/call": [[on_stdio.hold(), *sent]], "reply": [*waiting, [on_stdio.release()], []]}
+        rules = {"tools/call": [[on_stdio.hold(), *sent]], "reply": [*waiting, [on_stdio.release()]]}
     script = child(rules, era="handshake")
     return Asking(script.stdio(), script)
 

@@ -5,7 +5,6 @@ Knows which were given and what they must look like; when they are called is `in
 
 from __future__ import annotations
 
-from .._protocol.capabilities import client_capabilities
 from ..errors import ConfigError
 
 TYPE_CHECKING = False
@@ -78,6 +77,10 @@ class Handlers:
 
     def capabilities(self, handshake: bool, extras: Mapping[str, Any]) -> dict[str, Any]:
         """What to declare in an era, the user's extras included: see `client_capabilities`."""
+        if not self.asked:
+            return dict(extras)
+        from .._protocol.capabilities import client_capabilities
+
         return client_capabilities(
             handshake=handshake,
             elicitation=self.on_elicitation is not None,
