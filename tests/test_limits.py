@@ -26,6 +26,7 @@ DEFAULTS = {
     "max_items": 100_000,
     "close_timeout": 5.0,
     "cancel_timeout": 1.0,
+    "reply_timeout": 10.0,
     "probe_timeout": 10.0,
     "max_handlers": 32,
     "max_queue": 1024,

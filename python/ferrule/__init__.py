@@ -22,15 +22,23 @@ if TYPE_CHECKING:
     from .client import Client as Client
     from .errors import FerruleError as FerruleError
     from .limits import Limits as Limits
+    from .types.elicitation import ElicitResult as ElicitResult
+    from .types.roots import Root as Root
+    from .types.sampling import CreateMessageResult as CreateMessageResult
+    from .types.sampling import SamplingRejected as SamplingRejected
 
     __version__: str
 
 _HOMES = {
     "AsyncClient": "async_client",
     "Client": "client",
+    "CreateMessageResult": "types.sampling",
+    "ElicitResult": "types.elicitation",
     "FerruleError": "errors",
     "Limits": "limits",
     "Retry": "_session.retry",
+    "Root": "types.roots",
+    "SamplingRejected": "types.sampling",
     "Stdio": "_transports.command",
     "Tcp": "_http.endpoints",
     "Unix": "_http.endpoints",
@@ -40,9 +48,13 @@ _MODULES = ("errors", "types")
 __all__ = [
     "AsyncClient",
     "Client",
+    "CreateMessageResult",
+    "ElicitResult",
     "FerruleError",
     "Limits",
     "Retry",
+    "Root",
+    "SamplingRejected",
     "Stdio",
     "Tcp",
     "Unix",

@@ -12,7 +12,7 @@ from ._session.settings import DEFAULT_TIMEOUT, UNSET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from typing import Any, Self
 
     from ._http.tls import Tls
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ._session.settings import Auth, Headers, RequestMeta, Unset
     from ._session.target import Target
     from .limits import Limits
-    from .types import Implementation, ServerCapabilities
+    from .types import CallToolResult, Implementation, ServerCapabilities
 
 
 class BaseClient:
@@ -58,6 +58,12 @@ class BaseClient:
     ) -> None:
         """Nothing is opened here: the first call does that, or `connect`.
 
+        Handlers run beside calls: in threads of their own for `Client`; in tasks, or if they are plain functions on the
+        loop itself, for `AsyncClient`. They may use the client. At most `Limits.max_handlers` answer the server's
+        requests at once. Notifications come in order for each stream, and may come after the call returned during
+        which they were sent. What a handler raises is logged by its type; the server gets a constant error. The values
+        in their signatures are in `ferrule.types`; a mapping in the schema's shape does as an answer.
+
         Args:
             target: The server: a URL, `Stdio(command, ...)`, `Tcp(host, port, url)` or `Unix(path, url)`.
             protocol: "auto" (default: find out), "handshake", "stateless", or one revision such as "2025-11-25".
@@ -74,12 +80,19 @@ class BaseClient:
                 own; None stays anonymous where the protocol allows it.
             request_meta: Members of `_meta` for every request: a mapping, or a function that returns one and is
                 asked for each request. The client's own keys cannot be set.
-            on_elicitation: Asks the user for what the server wants to know: `handler(request, context)`.
-            on_sampling: Has a language model answer for the server: `handler(request, context)`.
+            on_elicitation: Asks the user what the server wants to know: `handler(request, context)`, with an
+                `ElicitRequest` (its `mode` is "form" or "url") and a `Context`, returns an `ElicitResult`, such as
+                `lambda request, context: ElicitResult.accept({"name": "Ann"})`.
+            on_sampling: Has a language model answer for the server: `handler(request, context)`, with a
+                `SamplingRequest`, returns a `CreateMessageResult` or raises `SamplingRejected`, such as
+                `lambda request, context: CreateMessageResult.of_text("Hi!", model="mine")`.
             sampling_tools: `on_sampling` handles requests with tools.
-            roots: The `file://` URIs the server may work in, or a function that returns them.
-            on_log: Takes the server's log messages: `handler(message, context)`.
-            on_notification: Takes every other notification: `handler(notification, context)`.
+            roots: The `file://` URIs the server may work in, as str or `Root`, or a function without arguments that
+                returns them and is asked each time.
+            on_log: Takes the server's log messages: `handler(message, context)`, with a `LogMessage`, such as
+                `lambda message, context: print(message.level, message.text)`.
+            on_notification: Takes every other notification but progress and cancellations:
+                `handler(notification, context)`, with a `Notification`.
             listen: Keep a stream open for what the server sends unasked (handshake era over HTTP). Default: when
                 a handler, subscription or kept list could use it.
             keep_lists: Keep lists until the server says that they changed (handshake era).
@@ -91,8 +104,9 @@ class BaseClient:
         Raises:
             ConfigError: An argument cannot be meant like that.
         """
+        driver = self._driver()
         self._session = new_session(
-            self._driver(),
+            driver,
             target,
             protocol=protocol,
             timeout=timeout,
@@ -105,6 +119,7 @@ class BaseClient:
             client_info=client_info,
             request_meta=request_meta,
             handlers=Handlers(
+                blocking=driver.blocking,
                 on_elicitation=on_elicitation,
                 on_sampling=on_sampling,
                 sampling_tools=sampling_tools,
@@ -183,3 +198,10 @@ class BaseClient:
     def prior(self) -> dict[str, Any] | None:
         """What was found out about the server, as JSON data for a later client's `prior=`; None before."""
         return self._session.peer.prior()
+
+
+def with_elicitation() -> Callable[..., Coroutine[Any, Any, CallToolResult]]:
+    """`features.call_tool` with one more call after the user did what the server wants; loaded when first used."""
+    from ._session.url_elicitation import call_tool
+
+    return call_tool

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ._client import BaseClient
+from ._client import BaseClient, with_elicitation
 from ._session import features
 from ._session.settings import UNSET
 
@@ -185,6 +185,7 @@ class AsyncClient(BaseClient):
         meta: Mapping[str, Any] | None = None,
         idempotent: bool = False,
         raise_on_error: bool = False,
+        retry_after_elicitation: bool = False,
     ) -> CallToolResult:
         """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`.
 
@@ -198,6 +199,10 @@ class AsyncClient(BaseClient):
             meta: Members of `_meta` for this request.
             idempotent: It is safe to run this call twice, so a lost answer may be asked for again.
             raise_on_error: Raise `ToolError` when the result says `is_error`.
+            retry_after_elicitation: When the server answers that the user must visit a page first (-32042), ask the
+                user through `on_elicitation`; if that accepts, wait until the server says that it is done, within
+                the call's timeout, and call once more. Default: raise `URLElicitationRequired`, as also happens
+                when the user does not accept or time is up.
 
         Returns:
             The tool's result; a failed tool is a result with `is_error`.
@@ -210,7 +215,8 @@ class AsyncClient(BaseClient):
             ProtocolError: The answer breaks the protocol.
             InputRequired: The server asks for input that no handler gives.
         """
-        return await features.call_tool(
+        call_tool = features.call_tool if not retry_after_elicitation else with_elicitation()
+        return await call_tool(
             self._session,
             name,
             arguments,
@@ -298,6 +304,17 @@ class AsyncClient(BaseClient):
             FerruleError: It could not be sent.
         """
         await features.notify(self._session, method, params, timeout=timeout)
+
+    async def notify_roots_changed(self, *, timeout: Timeout = UNSET) -> None:
+        """Tell the server that the roots changed (client/roots, Root List Changes), so that it asks for them again.
+
+        For `roots=` given as a function. In the stateless era, where servers ask when they need them, nothing is sent.
+
+        Raises:
+            ConfigError: The client was given no `roots=`.
+            FerruleError: The server could not be told.
+        """
+        await features.notify_roots_changed(self._session, timeout)
 
 
 class _Items:

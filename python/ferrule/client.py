@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from ._client import BaseClient
+from ._client import BaseClient, with_elicitation
 from ._session import features
+from ._session.handlers import refuse_coroutine_function
 from ._session.settings import UNSET
-from .errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,6 +191,7 @@ class Client(BaseClient):
         meta: Mapping[str, Any] | None = None,
         idempotent: bool = False,
         raise_on_error: bool = False,
+        retry_after_elicitation: bool = False,
     ) -> CallToolResult:
         """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`.
 
@@ -204,6 +205,10 @@ class Client(BaseClient):
             meta: Members of `_meta` for this request.
             idempotent: It is safe to run this call twice, so a lost answer may be asked for again.
             raise_on_error: Raise `ToolError` when the result says `is_error`.
+            retry_after_elicitation: When the server answers that the user must visit a page first (-32042), ask the
+                user through `on_elicitation`; if that accepts, wait until the server says that it is done, within
+                the call's timeout, and call once more. Default: raise `URLElicitationRequired`, as also happens
+                when the user does not accept or time is up.
 
         Returns:
             The tool's result; a failed tool is a result with `is_error`.
@@ -217,9 +222,10 @@ class Client(BaseClient):
             InputRequired: The server asks for input that no handler gives.
         """
         if on_progress is not None:
-            _refuse_coroutine_function(on_progress)
+            refuse_coroutine_function("on_progress", on_progress)
+        call_tool = features.call_tool if not retry_after_elicitation else with_elicitation()
         return self._run(
-            features.call_tool(
+            call_tool(
                 self._session,
                 name,
                 arguments,
@@ -291,7 +297,8 @@ class Client(BaseClient):
         Raises:
             FerruleError: See `call_tool`.
         """
-        _refuse_coroutine_function(on_progress)
+        if on_progress is not None:
+            refuse_coroutine_function("on_progress", on_progress)
         return self._run(
             features.request(
                 self._session,
@@ -312,14 +319,16 @@ class Client(BaseClient):
         """
         self._run(features.notify(self._session, method, params, timeout=timeout))
 
+    def notify_roots_changed(self, *, timeout: Timeout = UNSET) -> None:
+        """Tell the server that the roots changed (client/roots, Root List Changes), so that it asks for them again.
 
-def _refuse_coroutine_function(handler: object) -> None:
-    if handler is None:
-        return
-    import inspect
+        For `roots=` given as a function. In the stateless era, where servers ask when they need them, nothing is sent.
 
-    if inspect.iscoroutinefunction(handler):
-        raise ConfigError("on_progress: Client cannot await an async function; use AsyncClient")
+        Raises:
+            ConfigError: The client was given no `roots=`.
+            FerruleError: The server could not be told.
+        """
+        self._run(features.notify_roots_changed(self._session, timeout))
 
 
 class _Items:

@@ -289,7 +289,10 @@ class URLElicitationRequired(RPCError):
 
     @property
     def elicitations(self) -> tuple[Mapping[str, Any], ...]:
-        """The parameters of each elicitation (`url`, `message`, `elicitationId`), as received."""
+        """The parameters of each elicitation (`url`, `message`, `elicitationId`), as received.
+
+        `types.ElicitRequest.from_wire` reads one. No URL is ever opened by ferrule.
+        """
         elicitations = _member(self.data, "elicitations")
         return tuple(elicitations) if isinstance(elicitations, list) else ()
 

@@ -56,14 +56,16 @@ _DOCS = {
     "close_timeout": """Default 5.0 seconds. How long closing a client may take, even when the
         server does not answer DELETE or ignores the end of its input.""",
     "cancel_timeout": """Default 1.0 seconds. How long a notification that nobody waits for
-        (cancelled, a reply to a lost request) may take in the background.""",
+        (cancelled) may take in the background.""",
+    "reply_timeout": """Default 10.0 seconds. How long the answer to a request of the server's
+        may take to be sent, once there is one.""",
     "probe_timeout": """Default 10.0 seconds. How long a stdio server may leave
         `server/discover` unanswered before it is taken for one of the handshake era. `npx`
         and `uvx` servers take seconds to start.""",
-    "max_handlers": """Default 32. Handlers of server requests that run at once; further
-        requests wait. What a pool of threads has by default.""",
-    "max_queue": """Default 1024. Notifications that wait for a slow handler; further ones are
-        counted and reported as lost.""",
+    "max_handlers": """Default 32. Handlers of server requests that run at once, and as many of
+        notifications; further ones wait. What a pool of threads has by default.""",
+    "max_queue": """Default 1024. Notifications of one stream that wait for a slow handler, and
+        requests that wait for their turn; further ones are counted, reported and lost.""",
     "max_rounds": """Default 10. Turns of one multi round-trip request. A form and its
         corrections take two or three.""",
     "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for
@@ -101,6 +103,7 @@ class Limits(Frozen):
     max_items: int
     close_timeout: float
     cancel_timeout: float
+    reply_timeout: float
     probe_timeout: float
     max_handlers: int
     max_queue: int
@@ -127,6 +130,7 @@ class Limits(Frozen):
         max_items: int = 100_000,
         close_timeout: float = 5.0,
         cancel_timeout: float = 1.0,
+        reply_timeout: float = 10.0,
         probe_timeout: float = 10.0,
         max_handlers: int = 32,
         max_queue: int = 1024,

@@ -11,8 +11,11 @@ import socket
 import sys
 
 import uvicorn
+from mcp import types
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.message import ServerMessageMetadata
+from pydantic import BaseModel
 
 server = MCPServer("sdk-server", version="2.3.0", instructions="A server for tests.")
 
@@ -48,6 +51,53 @@ async def hang() -> str:
     """Never answer."""
     await asyncio.Event().wait()
     return "never"
+
+
+class Person(BaseModel):
+    """What `ask_name` asks for."""
+
+    name: str
+    age: int = 7
+
+
+@server.tool()
+async def ask_name(ctx: Context) -> str:
+    """Ask the user for a name."""
+    answer = await ctx.elicit("Who are you?", Person)
+    return f"{answer.action} {answer.data.name} {answer.data.age}" if answer.action == "accept" else answer.action
+
+
+@server.tool()
+async def ask_visit(ctx: Context) -> str:
+    """Ask the user to visit a page."""
+    return (await ctx.elicit_url("Pay", "https://x.example/pay?a=1", "e-1")).action
+
+
+@server.tool()
+async def ask_model(ctx: Context) -> str:
+    """Ask a language model."""
+    said = types.SamplingMessage(role="user", content=types.TextContent(type="text", text="Hello?"))
+    session = ctx.request_context.session
+    answer = await session.create_message([said], max_tokens=5, related_request_id=ctx.request_id)
+    assert isinstance(answer.content, types.TextContent)
+    return f"{answer.model}: {answer.content.text}"
+
+
+@server.tool()
+async def ask_roots(ctx: Context) -> str:
+    """Ask for the roots, on the stream of the call."""
+    related = ServerMessageMetadata(related_request_id=ctx.request_id)
+    session = ctx.request_context.session
+    listed = await session.send_request(types.ListRootsRequest(), types.ListRootsResult, metadata=related)
+    return " ".join(str(root.uri) for root in listed.roots)
+
+
+@server.tool()
+async def say(n: int, ctx: Context) -> str:
+    """Log n messages."""
+    for step in range(n):
+        await ctx.info({"step": step}, logger_name="sdk")
+    return "said"
 
 
 @server.resource("demo://greeting")

@@ -170,4 +170,62 @@ VECTORS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("Progress", {"progressToken": "t-1", "progress": 3, "total": 12.5, "message": "reading"}),
     ("Progress", {"progressToken": 4, "progress": 0.5, "_meta": {"a": 1}}),
+    (
+        "ElicitRequest",
+        {
+            "mode": "form",
+            "message": "Which port?",
+            "requestedSchema": {"type": "object", "properties": {"port": {"type": "string"}}, "required": ["port"]},
+            "_meta": {"progressToken": 3},
+        },
+    ),
+    ("ElicitRequest", {"mode": "url", "message": "Pay", "url": "https://harbour.example/pay", "elicitationId": "p-1"}),
+    ("ElicitResult", {"action": "accept", "content": {"port": "Hull", "day": 3, "late": False, "crew": ["a", "b"]}}),
+    ("ElicitResult", {"action": "cancel"}),
+    (
+        "SamplingRequest",
+        {
+            "messages": [
+                {"role": "user", "content": TEXT},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "u1", "name": "tide", "input": {"a": 1}}]},
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "tool_result",
+                            "toolUseId": "u1",
+                            "content": [TEXT, IMAGE],
+                            "structuredContent": {"m": 3},
+                            "isError": False,
+                        }
+                    ],
+                    "_meta": {"a": 1},
+                },
+                {"role": "user", "content": [AUDIO, ALIEN]},
+            ],
+            "maxTokens": 400,
+            "systemPrompt": "Be brief.",
+            "modelPreferences": {"hints": [{"name": "small"}], "costPriority": 0.5},
+            "includeContext": "thisServer",
+            "temperature": 0.5,
+            "stopSequences": ["END"],
+            "metadata": {"trace": "x"},
+            "tools": [TOOL],
+            "toolChoice": {"mode": "required"},
+        },
+    ),
+    ("SamplingRequest", {"messages": [], "maxTokens": 1}),
+    ("SamplingMessage", {"role": "user", "content": IMAGE}),
+    (
+        "CreateMessageResult",
+        {"role": "assistant", "content": TEXT, "model": "small", "stopReason": "endTurn", "_meta": {"a": 1}},
+    ),
+    ("CreateMessageResult", {"role": "assistant", "content": [TEXT, AUDIO], "model": "small"}),
+    ("ToolUseContent", {"type": "tool_use", "id": "u1", "name": "tide", "input": {}, "_meta": {"a": 1}}),
+    ("ToolResultContent", {"type": "tool_result", "toolUseId": "u1", "content": []}),
+    ("Root", {"uri": "file:///charts", "name": "Charts", "_meta": {"a": 1}}),
+    ("LogMessage", {"level": "notice", "data": {"gale": [7, None]}, "logger": "weather"}),
+    ("LogMessage", {"level": "debug", "data": None}),
+    ("Notification", {"method": "notifications/resources/updated", "params": {"uri": "chart://12"}}),
+    ("Notification", {"method": "notifications/tools/list_changed"}),
 ]

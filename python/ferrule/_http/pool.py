@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from ..errors import ConnectError, ConnectionClosed
+from .bypass import IN_HANDLER
 from .connection import BUSY, CLOSED, DRAINING, IDLE, Connection
 from .endpoints import dial
 from .exchange import NOBODY
@@ -109,7 +110,7 @@ class Pool:
             exchange: Who is told of the response.
             data: The whole request.
             deadline: When to give up waiting, connecting and writing.
-            bypass: Neither wait for one of `max_connections` places nor take one up.
+            bypass: Neither wait for one of `max_connections` places nor take one up. Calls from handlers never do.
 
         Raises:
             ConnectError: There is no way to the server.
@@ -163,6 +164,7 @@ class Pool:
         """
         if self._draining and self._is_blocking:
             self._settle()
+        bypass = bypass or IN_HANDLER.get()
         if not bypass:
             await self._take_place(deadline)
         connection = self._take_idle(is_counted=not bypass)

@@ -283,6 +283,18 @@ async def notify(
     await session.notify(method, dumps(dict(params), "params") if params else None, deadline)
 
 
+async def notify_roots_changed(session: Session, timeout: Timeout = UNSET) -> None:
+    """Tell a server of the handshake era that the roots changed; in the stateless era there is nothing to tell."""
+    session.enter()
+    settings = session.settings
+    if "roots" not in settings.handlers.capabilities(True, settings.capabilities):
+        raise ConfigError("notify_roots_changed: the client was given no roots=")
+    deadline = session.deadline(timeout)
+    link = await session.link_by(deadline, "notifications/roots/list_changed")
+    if link.era.handshake:
+        await session.notify("notifications/roots/list_changed", None, deadline)
+
+
 def _split_meta(
     params: Mapping[str, Any] | None,
 ) -> tuple[dict[str, Any], Mapping[str, Any] | None]:

@@ -224,7 +224,8 @@ async def _handshake(session: Session, verdict: Verdict, deadline: float) -> Lin
     settings = session.settings
     offered = HandshakeEra(verdict.revision)
     info = settings.client_info or session.peer.default_info
-    params = dumps(initialize_params(verdict.revision, settings.capabilities, info), "initialize")
+    capabilities = settings.handlers.capabilities(True, settings.capabilities)
+    params = dumps(initialize_params(verdict.revision, capabilities, info), "initialize")
     first = Link(offered, wire=session.transport.wire(None, None))
     await session.transport.start(deadline)
     first.process = session.transport.process

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .._io.interface import IO
     from .._transports.call import Link
     from .._transports.interface import Transport
+    from .reception import Reception
     from .session import Session
     from .settings import Settings
 
@@ -43,6 +44,7 @@ class Peer:
         "__weakref__",
         "_eras",
         "_make",
+        "_reception",
         "_renewed",
         "closed",
         "default_info",
@@ -65,6 +67,7 @@ class Peer:
         self.next_id: Callable[[], int] = itertools.count(1).__next__
         self.verdict: Verdict | None = Verdict.imported(settings.prior) if settings.prior else None
         self.sessions: dict[Link, Session] = {}
+        self._reception: Reception | None = None
         self.generation = 0
         self.closed = False
 
@@ -82,10 +85,27 @@ class Peer:
             if mine:
                 self.transport = transport
                 self.sessions = {}
+                self._reception = None
                 self.generation += 1
                 self.io = io
         if mine:
             old.abandon()
+
+    @property
+    def known_reception(self) -> Reception | None:
+        """Where what the server sends unasked is handled, if it sent something yet."""
+        return self._reception
+
+    def reception(self) -> Reception:
+        """Where what the server sends unasked is handled; made when first needed."""
+        found = self._reception
+        if found is None:
+            from .reception import Reception
+
+            made = Reception(self)
+            with self.io.mutex():
+                found = self._reception = self._reception or made
+        return found
 
     def stateless_era(self, revision: str) -> StatelessEra:
         """The stateless era at `revision`, its envelope serialised once for all views."""
@@ -93,7 +113,12 @@ class Peer:
         if era is None:
             settings = self.settings
             era = self._eras[revision] = StatelessEra(
-                envelope.RequestEnvelope(revision, settings.capabilities, settings.client_info, settings.log_level)
+                envelope.RequestEnvelope(
+                    revision,
+                    settings.handlers.capabilities(False, settings.capabilities),
+                    settings.client_info,
+                    settings.log_level,
+                )
             )
         return era
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from .. import _log
+from .._http.bypass import IN_HANDLER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +69,11 @@ class Progress:
             if calls and self.extend is not None:
                 call.deadline = min(self.latest, max(call.deadline, io.now() + self.extend))
             if handler is not None:
-                await io.call_each(handler, calls, _report)
+                token = IN_HANDLER.set(True)
+                try:
+                    await io.call_each(handler, calls, _report)
+                finally:
+                    IN_HANDLER.reset(token)
 
         return deliver
 

@@ -12,7 +12,7 @@ from .. import _log
 from .._io import Closing, Expired
 from .._json import dumps
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
-from .._transports.call import Call, Link, LinkLost
+from .._transports.call import Call, Link, LinkLost, WatchedCall
 from .._transports.messages import check_answer
 from ..errors import (
     CapabilityError,
@@ -49,7 +49,7 @@ _FAREWELLS = 16
 class Session:
     """A view of the client: its credentials and defaults, and the link that goes with them."""
 
-    __slots__ = ("__weakref__", "_generation", "_link", "peer", "root", "transport", "view")
+    __slots__ = ("__weakref__", "_generation", "_link", "inbound", "peer", "root", "transport", "view")
 
     def __init__(self, peer: Peer, view: ViewSettings, root: Session | None = None) -> None:
         self.peer = peer
@@ -62,7 +62,9 @@ class Session:
         self._link = None
         self.transport: Transport = self.peer.transport.view(self.view.headers, self.view.auth)
         if self.root is None or self.transport is not self.root.transport:
-            self.transport.inbound = Inbound(self)
+            self.transport.inbound = self.inbound = Inbound(self)
+        else:
+            self.inbound = self.root.inbound
         # Last: until then other threads come here too.
         self._generation = self.peer.generation
 
@@ -185,6 +187,9 @@ class Session:
         if closed:
             await self.disconnect(link, deadline)
             self.check_open()
+        if self.settings.handlers.any:
+            self.peer.reception()  # so that no reader has to load it
+            self.transport.attend(link)
         return link
 
     def drop(self, link: Link) -> None:
@@ -276,9 +281,12 @@ class Session:
         extra = self._meta(meta)
         if progress is not None:
             extra[PROGRESS_TOKEN] = call_id
-        call = Call(call_id, method, name, params, dumps(extra, "_meta") if extra else None, deadline)
-        if progress is not None:
-            call.deliver = progress.for_call(call, self.io)
+        meta_bytes = dumps(extra, "_meta") if extra else None
+        if progress is None:
+            return Call(call_id, method, name, params, meta_bytes, deadline)
+        call = WatchedCall(call_id, method, name, params, meta_bytes, deadline)
+        call.deliver = progress.for_call(call, self.io)
+        self.inbound.watch(call)
         return call
 
     def _meta(self, meta: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -421,17 +429,6 @@ class Session:
                     raise ConnectionClosed(f"{where}: the client was closed", request_sent=True) from None
                 raise RequestTimeout(f"{where}: not accepted within the timeout", request_sent=True) from None
 
-    def reply_in_background(self, message: dict[str, Any], link: Link) -> None:
-        """Send the answer to a request of the server's without making the reader wait."""
-        self.io.background(self._reply(message, link))
-
-    async def _reply(self, message: dict[str, Any], link: Link) -> None:
-        deadline = self.io.now() + self.settings.limits.cancel_timeout
-        try:
-            await self.transport.reply(message, link, deadline)
-        except (FerruleError, Expired, Closing, LinkLost) as error:
-            _log.debug("a reply could not be sent: %s", type(error).__name__)
-
     # The end
 
     async def disconnect(self, link: Link, deadline: float) -> None:
@@ -452,7 +449,10 @@ class Session:
         self.enter()
         peer = self.peer
         deadline = peer.io.now() + peer.settings.limits.close_timeout
+        reception = peer.known_reception
         if self.root is not None:
+            if reception is not None:
+                reception.leave(self)
             link = self._link
             if link is not None and link in peer.sessions:
                 await self.disconnect(link, deadline)
@@ -465,6 +465,8 @@ class Session:
             peer.sessions.clear()
         if already:
             return
+        if reception is not None:
+            reception.close(deadline)
         try:
             # The rest of the time belongs to the transport: a server that ignores DELETE may not use it up.
             farewell = peer.io.now() + peer.settings.limits.close_timeout / 2

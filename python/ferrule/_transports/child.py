@@ -39,6 +39,7 @@ class Child:
         over: No call may join `pending` any more. It and `pending` are shared: `stdio` adds and reads under the mutex.
         silent: Its output has ended.
         used: When the last call on it ended.
+        watch: Set when its output ends, if somebody reads it also while no call waits.
     """
 
     __slots__ = (
@@ -54,6 +55,7 @@ class Child:
         "silent",
         "started",
         "used",
+        "watch",
     )
 
     def __init__(self, transport: StdioTransport, number: int, started: float) -> None:
@@ -71,6 +73,7 @@ class Child:
         self.over = False
         self.silent = False
         self.used = started
+        self.watch: Slot | None = None
 
     # What the stream calls: none of these raises or waits
 
@@ -91,6 +94,8 @@ class Child:
     def connection_lost(self, error: Exception | None) -> None:
         """The child closed its output, most likely because it ended."""
         self.silent = True
+        if self.watch is not None:
+            self.watch.set(None)
         transport = self._transport()
         if transport is not None:
             transport.retire(self)
@@ -138,7 +143,8 @@ class Child:
             else:
                 transport.inbound.request(message, self.link)
         elif message["method"] != PROGRESS:
-            transport.inbound.notification(message)
+            if self.link is not None:
+                transport.inbound.notification(message, self.link)
         else:
             params = message.get("params")
             waiting = self._waiting(progress_token(params))

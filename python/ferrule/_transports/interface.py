@@ -35,6 +35,9 @@ class Transport(Protocol):
     async def start(self, deadline: float) -> None:
         """Have a child running (stdio); nothing over HTTP."""
 
+    def attend(self, link: Link) -> None:
+        """Have what the server sends read also while no call waits, where nobody would (stdio)."""
+
     async def request(self, call: Call, link: Link) -> dict[str, Any]:
         """Carry one request to its answer.
 

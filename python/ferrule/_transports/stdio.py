@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .._io.interface import IO, Process, Slot
+    from .._io.interface import IO, Process, Slot, Stream
     from .._protocol.era import Era
     from ..limits import Limits
     from .call import Call, Inbound, Link
@@ -92,6 +92,20 @@ class StdioTransport:
         return
 
     # The child's life
+
+    def attend(self, link: Link) -> None:
+        """Have a thread read what the child says also while no call waits for it; an event loop reads anyway."""
+        child = self._child
+        if not self._io.blocking or child is None or child.number != link.process:
+            return
+        slot = self._io.slot()
+        with self._io.mutex():
+            if child.watch is not None:
+                return
+            child.watch = slot
+        # Looked at only now: its output may end while this is being set up, and one of the two sees the other.
+        if not child.silent:
+            self._io.background(_read_on(_running(child).stream, slot))
 
     async def start(self, deadline: float) -> None:
         """Have a child running.
@@ -364,6 +378,11 @@ class StdioTransport:
         child, self._child = self._child, None
         if child is not None:
             _running(child).abandon()
+
+
+async def _read_on(stream: Stream, slot: Slot) -> None:
+    """Read until the child's output ends. Knows no transport, so that an unclosed client can be collected."""
+    await stream.wait(slot, math.inf)
 
 
 def _running(child: Child) -> Process:

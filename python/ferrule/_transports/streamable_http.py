@@ -52,6 +52,8 @@ class PostExchange(Exchange):
     def __init__(self, slot: Slot, call: Call, link: Link, inbound: Inbound) -> None:
         self.slot = slot
         self.sent = call.sent
+        if call.deliver is not None:
+            call.slot = slot  # type: ignore[attr-defined]  # a `WatchedCall`: its progress may come elsewhere
         self.call = call
         self.link = link
         self.inbound = inbound
@@ -107,9 +109,9 @@ class PostExchange(Exchange):
 
     def _take_unasked(self, message: dict[str, Any]) -> None:
         if "id" in message:
-            self.inbound.request(message, self.link)
+            self.inbound.request(message, self.link, self, self.call.deadline)
         elif message["method"] != PROGRESS:
-            self.inbound.notification(message)
+            self.inbound.notification(message, self.link, self)
         elif self.call.deliver is not None:
             params = message.get("params")
             if progress_token(params) == self.call.id:
@@ -224,6 +226,9 @@ class StreamableHTTP:
 
     async def start(self, deadline: float) -> None:
         """Nothing has to run before the first request."""
+
+    def attend(self, link: Link) -> None:
+        """What the server sends unasked comes on streams of its own."""
 
     async def request(self, call: Call, link: Link, trail: Trail | None = None) -> dict[str, Any]:
         """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""

@@ -1,4 +1,4 @@
-"""What servers send, as immutable values. `Tool.from_wire(...)` reads JSON, `to_wire()` writes it.
+"""What servers send and what handlers answer, as immutable values. `from_wire(...)` reads JSON, `to_wire()` writes it.
 
 Each module is loaded when one of its names is first asked for.
 """
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from .content import ResourceLink as ResourceLink
     from .content import TextContent as TextContent
     from .content import UnknownContent as UnknownContent
+    from .context import Context as Context
+    from .elicitation import ElicitRequest as ElicitRequest
+    from .elicitation import ElicitResult as ElicitResult
+    from .elicitation import fill_defaults as fill_defaults
+    from .notifications import LogMessage as LogMessage
+    from .notifications import Notification as Notification
     from .prompts import GetPromptResult as GetPromptResult
     from .prompts import ListPromptsResult as ListPromptsResult
     from .prompts import Prompt as Prompt
@@ -35,6 +41,13 @@ if TYPE_CHECKING:
     from .resources import Resource as Resource
     from .resources import ResourceTemplate as ResourceTemplate
     from .resources import TextResourceContents as TextResourceContents
+    from .roots import Root as Root
+    from .sampling import CreateMessageResult as CreateMessageResult
+    from .sampling import SamplingMessage as SamplingMessage
+    from .sampling import SamplingRejected as SamplingRejected
+    from .sampling import SamplingRequest as SamplingRequest
+    from .sampling import ToolResultContent as ToolResultContent
+    from .sampling import ToolUseContent as ToolUseContent
     from .server import DiscoverResult as DiscoverResult
     from .server import InitializeResult as InitializeResult
     from .server import ListCapability as ListCapability
@@ -58,7 +71,11 @@ _HOME = {
     "CompleteResult": "utilities",
     "Completion": "utilities",
     "ContentBlock": "content",
+    "Context": "context",
+    "CreateMessageResult": "sampling",
     "DiscoverResult": "server",
+    "ElicitRequest": "elicitation",
+    "ElicitResult": "elicitation",
     "EmbeddedResource": "content",
     "GetPromptResult": "prompts",
     "Icon": "common",
@@ -71,6 +88,8 @@ _HOME = {
     "ListResourcesResult": "resources",
     "ListResult": "common",
     "ListToolsResult": "tools",
+    "LogMessage": "notifications",
+    "Notification": "notifications",
     "Progress": "utilities",
     "Prompt": "prompts",
     "PromptArgument": "prompts",
@@ -81,14 +100,21 @@ _HOME = {
     "ResourceTemplate": "resources",
     "ResourcesCapability": "server",
     "Result": "common",
+    "Root": "roots",
+    "SamplingMessage": "sampling",
+    "SamplingRejected": "sampling",
+    "SamplingRequest": "sampling",
     "ServerCapabilities": "server",
     "TextContent": "content",
     "TextResourceContents": "resources",
     "Tool": "tools",
     "ToolAnnotations": "tools",
     "ToolExecution": "tools",
+    "ToolResultContent": "sampling",
+    "ToolUseContent": "sampling",
     "UnknownContent": "content",
     "Value": "_base",
+    "fill_defaults": "elicitation",
 }
 
 __all__ = tuple(_HOME)
