@@ -32,3 +32,11 @@ class Handlers:
         self.roots = roots
         self.on_log = on_log
         self.on_notification = on_notification
+
+    @property
+    def any(self) -> bool:
+        """Could a message that the server sends unasked be of use to one of them?"""
+        return any(getattr(self, name) is not None for name in _UNASKED)
+
+
+_UNASKED = ("on_elicitation", "on_sampling", "roots", "on_log", "on_notification")

@@ -9,6 +9,7 @@ from .. import _log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
     from typing import Any
 
     from .._transports.call import Link
@@ -20,17 +21,28 @@ _METHOD_NOT_FOUND = -32601
 class Inbound:
     """Where a session's transport leaves what nobody waits for."""
 
-    __slots__ = ("_session", "max_queue")
+    __slots__ = ("_session", "listeners", "max_queue")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.max_queue: int = session.settings.limits.max_queue
+        self.listeners: list[Callable[[str, dict[str, Any] | None, Link], None]] = []
 
-    def notification(self, message: dict[str, Any]) -> None:
-        """Take note of a notification that no feature of the client listens to."""
-        _log.debug("a notification that nobody listens to was dropped")
+    def notification(self, message: dict[str, Any], link: Link, lane: Hashable | None = None) -> None:
+        """Hand a notification to the features of the client that listen."""
+        method, params = message["method"], message.get("params")
+        if type(method) is str and (params is None or type(params) is dict):
+            for listener in self.listeners:
+                listener(method, params, link)
 
-    def request(self, message: dict[str, Any], link: Link) -> None:
+    def late_progress(self, params: Any, link: Link) -> None:
+        """Take progress that came on another stream than its call's own."""
+        _log.debug("progress of a call that is over was dropped")
+
+    def drop(self, link: Link) -> None:
+        """The link is gone: what its server asked is not answered any more."""
+
+    def request(self, message: dict[str, Any], link: Link, lane: Hashable | None = None) -> None:
         """Answer a request of the server's, in the background.
 
         Only the handshake era allows them; in the stateless one they are a violation of the

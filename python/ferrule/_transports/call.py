@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Hashable
     from typing import Any, Protocol
 
     from .._core import RequestTemplate, ResponseHead
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
         max_queue: int
 
-        def notification(self, message: dict[str, Any], /) -> None: ...
-        def request(self, message: dict[str, Any], link: Link, /) -> None: ...
+        def notification(self, message: dict[str, Any], link: Link, lane: Hashable | None = None, /) -> None: ...
+        def request(self, message: dict[str, Any], link: Link, lane: Hashable | None = None, /) -> None: ...
+        def late_progress(self, params: Any, link: Link, /) -> None: ...
+        def drop(self, link: Link, /) -> None: ...
 
 
 class LinkLost(Exception):

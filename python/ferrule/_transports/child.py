@@ -138,7 +138,8 @@ class Child:
             else:
                 transport.inbound.request(message, self.link)
         elif message["method"] != PROGRESS:
-            transport.inbound.notification(message)
+            if self.link is not None:
+                transport.inbound.notification(message, self.link)
         else:
             params = message.get("params")
             waiting = self._waiting(progress_token(params))

@@ -105,24 +105,11 @@ class PostExchange(Exchange):
         if "id" in message:
             self.inbound.request(message, self.link)
         elif message["method"] != PROGRESS:
-            self.inbound.notification(message)
+            self.inbound.notification(message, self.link)
         elif self.call.deliver is not None:
             params = message.get("params")
             if progress_token(params) == self.call.id:
                 post_progress(self.call, self.slot, params, self.inbound.max_queue)
-
-
-class PlainExchange(Exchange):
-    """Any other request: only its status matters."""
-
-    __slots__ = ()
-
-    def on_head(self, head: ResponseHead) -> None:
-        # Not at the end: an answer that was not asked for may go on for ever.
-        self.slot.set(head)
-
-    def on_failed(self, error: FerruleError) -> None:
-        self.slot.fail(error)
 
 
 class StreamableHTTP:
@@ -148,29 +135,6 @@ class StreamableHTTP:
 
     http = True
 
-    def __init__(
-        self,
-        io: IO,
-        pool: Pool,
-        place: Place,
-        limits: Limits,
-        headers: tuple[tuple[str, str], ...] = (),
-        auth: Auth | None = None,
-    ) -> None:
-        url = place.url
-        if url.userinfo is not None and (auth is not None or _names_authorization(headers)):
-            raise ConfigError("the URL holds a user, and an Authorization header or auth= was given too: give one")
-        self._io = io
-        self._pool = pool
-        self._place = place
-        self._limits = limits
-        self._headers = headers
-        self._auth = auth
-        self.inbound: Inbound
-        self.process = 0
-        self.label = url.label
-        self.sends_credential = auth is not None or url.userinfo is not None or _names_authorization(headers)
-
     def view(self, headers: tuple[tuple[str, str], ...], auth: Auth | None) -> StreamableHTTP:
         """The same endpoint and connections under other headers."""
         return StreamableHTTP(self._io, self._pool, self._place, self._limits, headers, auth)
@@ -180,39 +144,6 @@ class StreamableHTTP:
     def wire(self, era: Era | None, session_id: str | None) -> RequestTemplate:
         """The unchanging part of each POST under this era and session."""
         return self._template("POST", era, session_id)
-
-    def _template(self, verb: str, era: Era | None, session_id: str | None) -> RequestTemplate:
-        url = self._place.url
-        headers = [("Host", url.host_header)]
-        if not any(name.lower() == "user-agent" for name, _ in self._headers):
-            headers.append(("User-Agent", "ferrule"))
-        headers.append(("Accept", _ACCEPT_POST))
-        headers.append(("Accept-Encoding", _ACCEPT_ENCODING))
-        if verb == "POST":
-            headers.append(("Content-Type", "application/json"))
-        if era is not None:
-            headers.append(("MCP-Protocol-Version", era.revision))
-        if session_id is not None:
-            headers.append(("Mcp-Session-Id", session_id))
-        basic = url.basic_authorization()
-        if basic is not None:
-            headers.append(("Authorization", basic))
-        elif isinstance(self._auth, str):
-            headers.append(("Authorization", f"Bearer {self._auth}"))
-        headers.extend(self._headers)
-        try:
-            return RequestTemplate(verb, url.target, headers, mirror=era is not None and era.mirrors)
-        except ValueError:
-            raise ConfigError(f"{self.label}: auth or a header holds a character no header may carry") from None
-
-    def _fresh_headers(self) -> list[tuple[str, str]] | None:
-        """Headers that are asked for anew for each request."""
-        if self._auth is None or isinstance(self._auth, str):
-            return None
-        token = self._auth()
-        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise ConfigError(f"{self.label}: the function given as auth must return printable ASCII text")
-        return [("Authorization", f"Bearer {token}")]
 
     # Requests
 
@@ -289,11 +220,6 @@ class StreamableHTTP:
                 self._place.farewells.discard(told)
             told.set(None)
 
-    def _follow(self, trail: Trail, head: ResponseHead, link: Link) -> None:
-        """Go where a redirect within the origin leads, now and from now on."""
-        self._place.url = trail.follow(self._place.url, head.status, head.get("location"))
-        link.wire = self.wire(link.era, link.session_id)
-
     def _read(self, exchange: PostExchange, head: ResponseHead | None, call: Call, link: Link) -> dict[str, Any]:
         """The answer in a body that was no event stream, or an error that says what came instead."""
         body = exchange.body
@@ -333,13 +259,6 @@ class StreamableHTTP:
         """Method and server, for texts."""
         return f"{call.method.name} at {self.label}"
 
-    def _check_status(self, head: ResponseHead, link: Link, where: str) -> None:
-        """Raise for the statuses whose meaning no body changes."""
-        if head.status == 401:
-            raise AuthError(f"{where}: HTTP 401, the server wants authorization", status=401)
-        if head.status == 404 and link.session_id is not None:
-            raise SessionExpired(f"{where}: the server does not know the session any more")
-
     def _pick(self, message: Any, exchange: PostExchange, head: ResponseHead) -> dict[str, Any]:
         """The answer in a body that is not simply the answer."""
         where = self._where(exchange.call)
@@ -373,77 +292,9 @@ class StreamableHTTP:
         body = dumps(message)
         await self._deliver(lambda wire: wire.body(body, self._fresh_headers()), "a reply", link, deadline)
 
-    async def _deliver(self, make: Callable[[RequestTemplate], bytes], what: str, link: Link, deadline: float) -> None:
-        """Post what is not answered, and see it accepted; redirects are followed as for a request."""
-        trail = Trail(self._limits.max_redirects)
-        while True:
-            wire = link.wire
-            assert wire is not None
-            head = await self._send(make(wire), deadline)
-            if head.status not in REDIRECTS:
-                break
-            self._follow(trail, head, link)
-        self._check_accepted(head, what, link)
-
     async def end_session(self, link: Link, deadline: float) -> None:
         """DELETE the session (2025-11-25, Session Management); 404 and 405 are as good as 200."""
         if link.session_id is None:
             return
         template = self._template("DELETE", link.era, link.session_id)
         await self._send(template.bare(self._fresh_headers()), deadline)
-
-    async def _send(self, data: bytes, deadline: float) -> ResponseHead:
-        exchange = PlainExchange(self._io.slot())
-        connection = await self._pool.send(exchange, data, deadline, bypass=True)
-        try:
-            await connection.wait(exchange.slot, deadline)
-        finally:
-            connection.leave(exchange)
-        return exchange.slot.result()  # type: ignore[no-any-return]
-
-    def _check_accepted(self, head: ResponseHead, what: str, link: Link) -> None:
-        if 200 <= head.status < 300:
-            return
-        where = f"{what} at {self.label}"
-        self._check_status(head, link, where)
-        raise refusal(head, where)
-
-    # The end
-
-    async def close(self, deadline: float) -> None:
-        """Close all connections; exchanges under way fail with ConnectionClosed.
-
-        Cancellations that are being told are finished first: a server without sessions learns by no other means.
-        """
-        with self._io.mutex():
-            farewells = list(self._place.farewells)
-        try:
-            for told in farewells:
-                await self._io.wait(told, deadline)
-        except Expired:
-            _log.debug("not every cancellation could be told before closing")
-        finally:
-            await self._pool.close()
-
-    def abandon(self) -> None:
-        """After fork: drop what was inherited without a word on the wire."""
-        self._pool.abandon()
-
-
-class Place:
-    """Where the endpoint is now, and what is still to be said there: shared by all views.
-
-    Attributes:
-        url: What requests are made for; redirects within the origin are remembered.
-        farewells: Of each cancellation that is being told, the slot that is set when it is over.
-    """
-
-    __slots__ = ("__weakref__", "farewells", "url")
-
-    def __init__(self, url: Url) -> None:
-        self.url = url
-        self.farewells: set[Slot] = set()
-
-
-def _names_authorization(headers: tuple[tuple[str, str], ...]) -> bool:
-    return any(name.lower() == "authorization" for name, _ in headers)
