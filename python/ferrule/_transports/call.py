@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .._core import RequestTemplate, ResponseHead
     from .._protocol.era import Era
     from .._protocol.methods import Method
+    from .streams import Awaited
 
     class Inbound(Protocol):
         """Whom a transport tells of messages that answer no call. Must neither raise nor wait.
@@ -44,9 +45,11 @@ class Link:
         capabilities: What the server declared, None while unknown.
         server_info: The server's own name and version, None while unknown.
         instructions: The server's advice for language models, or None.
+        awaited: The calls whose answer may come on any stream of the session, None where streams are not resumed.
     """
 
     __slots__ = (
+        "awaited",
         "capabilities",
         "era",
         "instructions",
@@ -71,6 +74,7 @@ class Link:
         self.capabilities: dict[str, Any] | None = None
         self.server_info: dict[str, Any] | None = None
         self.instructions: str | None = None
+        self.awaited: Awaited | None = None
 
     def __repr__(self) -> str:
         return f"<Link {self.era.name} {self.era.revision}>"

@@ -15,6 +15,7 @@ class Transport(Protocol):
     Attributes:
         label: The server as texts name it: no credentials, no query.
         http: Is a request an HTTP exchange of its own?
+        listens: Can a stream be opened for what the server sends unasked, and another one resumed?
         sends_credential: Do requests carry authorization?
         process: Which child is running, counted from 1; 0 where there is none.
         inbound: Whom to tell of messages that answer no call.
@@ -22,6 +23,7 @@ class Transport(Protocol):
 
     label: str
     http: bool
+    listens: bool
     sends_credential: bool
     process: int
     inbound: Inbound

@@ -37,6 +37,20 @@ def is_error_without_id(message: Any) -> bool:
     return type(error) is dict and type(error.get("code")) is int
 
 
+_SESSION_IS_GONE = (
+    r"\b(?:no valid|invalid|missing|unknown|expired|no such)(?: or \w+)? (?:mcp[- ])?session"
+    r"|\bsession(?:[- ]id)?(?: header| id)*(?: is| was| has| has been| does)?"
+    r" (?:not found|not exist|invalid|missing|required|unknown|expired|terminated)\b"
+)
+
+
+def says_session_is_gone(body: bytes) -> bool:
+    """Does the body of a refusal name a missing or invalid session? Common servers say so with 400 where 404 is meant."""
+    import re
+
+    return re.search(_SESSION_IS_GONE, body[:1024].decode("latin-1"), re.IGNORECASE) is not None
+
+
 def progress_token(params: object) -> object:
     """The token of a progress notification's parameters, None when there is none."""
     return params.get("progressToken") if type(params) is dict else None
