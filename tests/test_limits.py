@@ -27,6 +27,7 @@ DEFAULTS = {
     "close_timeout": 5.0,
     "cancel_timeout": 1.0,
     "probe_timeout": 10.0,
+    "listen_wait": 1.0,
     "max_handlers": 32,
     "max_queue": 1024,
     "max_rounds": 10,
@@ -91,6 +92,7 @@ def test_zero_is_refused_except_where_it_means_none() -> None:
     assert accepted == {
         "idle_timeout",
         "drain_timeout",
+        "listen_wait",
         "max_redirects",
         "max_cookies",
         "max_retry_after",

@@ -21,6 +21,7 @@ _MAY_BE_ZERO = frozenset(
     {
         "idle_timeout",
         "drain_timeout",
+        "listen_wait",
         "max_redirects",
         "max_cookies",
         "max_retry_after",
@@ -60,6 +61,9 @@ _DOCS = {
     "probe_timeout": """Default 10.0 seconds. How long a stdio server may leave
         `server/discover` unanswered before it is taken for one of the handshake era. `npx`
         and `uvx` servers take seconds to start.""",
+    "listen_wait": """Default 1.0 seconds. How long the first call waits for the headers of the
+        stream that carries what the server sends unasked. Servers that have one answer within
+        milliseconds; some answer only with the first event, and no call may hang on that.""",
     "max_handlers": """Default 32. Handlers of server requests that run at once; further
         requests wait. What a pool of threads has by default.""",
     "max_queue": """Default 1024. Notifications that wait for a slow handler; further ones are
@@ -75,8 +79,8 @@ _DOCS = {
     "restart_backoff": """Default 0.5 seconds. The first wait before a failing child is started
         again; it doubles.""",
     "max_restart_backoff": """Default 30.0 seconds. The longest such wait.""",
-    "max_retry_after": """Default 60.0 seconds. The most that a server's Retry-After is
-        honoured; the call's own deadline holds anyway.""",
+    "max_retry_after": """Default 60.0 seconds. The most that a server's Retry-After, or the
+        `retry:` of a stream that is kept open, is honoured; a call's own deadline holds anyway.""",
 }
 
 
@@ -102,6 +106,7 @@ class Limits(Frozen):
     close_timeout: float
     cancel_timeout: float
     probe_timeout: float
+    listen_wait: float
     max_handlers: int
     max_queue: int
     max_rounds: int
@@ -128,6 +133,7 @@ class Limits(Frozen):
         close_timeout: float = 5.0,
         cancel_timeout: float = 1.0,
         probe_timeout: float = 10.0,
+        listen_wait: float = 1.0,
         max_handlers: int = 32,
         max_queue: int = 1024,
         max_rounds: int = 10,

@@ -6,6 +6,7 @@ Knows how to make these anew after a fork; knows nothing of single requests.
 from __future__ import annotations
 
 import itertools
+import weakref
 
 from .. import _wire
 from .._protocol import envelope
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .._io.interface import IO
     from .._transports.call import Link
     from .._transports.interface import Transport
+    from .listening import Listener
     from .session import Session
     from .settings import Settings
 
@@ -34,6 +36,7 @@ class Peer:
         verdict: The server's era, once found out.
         next_id: Gives each request its id, never the same twice (basic/index, Requests).
         generation: Counts up when a fork made everything anew.
+        listeners: The streams that sessions keep open for what the server sends unasked.
         sessions: The sessions that have an id at the server, with their links: to be ended on close.
         closed: No call is taken any more.
         default_info: Who the client says it is where the protocol wants a name and none was given.
@@ -48,6 +51,7 @@ class Peer:
         "default_info",
         "generation",
         "io",
+        "listeners",
         "next_id",
         "sessions",
         "settings",
@@ -65,6 +69,7 @@ class Peer:
         self.next_id: Callable[[], int] = itertools.count(1).__next__
         self.verdict: Verdict | None = Verdict.imported(settings.prior) if settings.prior else None
         self.sessions: dict[Link, Session] = {}
+        self.listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
         self.generation = 0
         self.closed = False
 
@@ -82,6 +87,7 @@ class Peer:
             if mine:
                 self.transport = transport
                 self.sessions = {}
+                self.listeners = weakref.WeakSet()
                 self.generation += 1
                 self.io = io
         if mine:

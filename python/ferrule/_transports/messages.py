@@ -45,7 +45,7 @@ _SESSION_IS_GONE = (
 
 
 def says_session_is_gone(body: bytes) -> bool:
-    """Does the body of a refusal name a missing or invalid session? Common servers say so with 400 where 404 is meant."""
+    """Does the body of a refusal name a missing or invalid session? Many servers say so with 400 where 404 is meant."""
     import re
 
     return re.search(_SESSION_IS_GONE, body[:1024].decode("latin-1"), re.IGNORECASE) is not None

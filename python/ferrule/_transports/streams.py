@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable
     from typing import Any
-    from weakref import WeakValueDictionary
+    from weakref import WeakValueDictionary, ref
 
     from .._core import ResponseHead
     from .._io.interface import Slot
@@ -123,10 +123,12 @@ class StreamExchange(Exchange):
         head: The head of the response, once there is one.
         lost: Why the stream broke, None for one that ended.
         cursor: How far the stream was read; outlives it.
+        inbound: Whom to tell of what answers no call.
+        opened: Set to None with the head, if somebody waits for that.
         used: Did an event come?
     """
 
-    __slots__ = ("_inbound", "_lane", "cursor", "head", "link", "lost", "used")
+    __slots__ = ("_lane", "cursor", "head", "inbound", "link", "lost", "opened", "used")
 
     def __init__(self, slot: Slot, link: Link, inbound: Inbound, cursor: Cursor, lane: Hashable | None) -> None:
         self.slot = slot
@@ -135,8 +137,9 @@ class StreamExchange(Exchange):
         self.cursor = cursor
         self.head: ResponseHead | None = None
         self.lost: FerruleError | None = None
+        self.opened: Slot | None = None
         self.used = False
-        self._inbound = inbound
+        self.inbound = inbound
         self._lane = lane
 
     @property
@@ -147,6 +150,8 @@ class StreamExchange(Exchange):
 
     def on_head(self, head: ResponseHead) -> None:
         self.head = head
+        if self.opened is not None:
+            self.opened.set(None)
         if not self.is_stream:
             self.slot.set(None)
 
@@ -176,9 +181,9 @@ class StreamExchange(Exchange):
             if "method" not in message:
                 self._take_answer(message)
             elif "id" in message:
-                self._inbound.request(message, self.link, self._lane)
+                self.inbound.request(message, self.link, self._lane)
             elif message["method"] != PROGRESS:
-                self._inbound.notification(message, self.link, self._lane)
+                self.inbound.notification(message, self.link, self._lane)
             else:
                 self._take_progress(message.get("params"))
         elif type(message) is list and self.link.era.batches:
@@ -195,5 +200,43 @@ class StreamExchange(Exchange):
 
     def _take_progress(self, params: Any) -> None:
         awaited = self.link.awaited
-        if awaited is None or not awaited.progress(params, self._inbound.max_queue):
-            self._inbound.late_progress(params, self.link)
+        if awaited is None or not awaited.progress(params, self.inbound.max_queue):
+            self.inbound.late_progress(params, self.link)
+
+
+class Forward:
+    """The inbound side of an owner that is not kept alive by its streams.
+
+    Attributes:
+        max_queue: As of the owner's.
+    """
+
+    __slots__ = ("_owner", "max_queue")
+
+    def __init__(self, owner: ref[Any], max_queue: int) -> None:
+        self._owner = owner
+        self.max_queue = max_queue
+
+    def notification(self, message: dict[str, Any], link: Link, lane: Hashable | None = None) -> None:
+        """See `Inbound.notification`."""
+        owner = self._owner()
+        if owner is not None:
+            owner.inbound.notification(message, link, lane)
+
+    def request(self, message: dict[str, Any], link: Link, lane: Hashable | None = None) -> None:
+        """See `Inbound.request`."""
+        owner = self._owner()
+        if owner is not None:
+            owner.inbound.request(message, link, lane)
+
+    def late_progress(self, params: Any, link: Link) -> None:
+        """See `Inbound.late_progress`."""
+        owner = self._owner()
+        if owner is not None:
+            owner.inbound.late_progress(params, link)
+
+    def drop(self, link: Link) -> None:
+        """See `Inbound.drop`."""
+        owner = self._owner()
+        if owner is not None:
+            owner.inbound.drop(link)
