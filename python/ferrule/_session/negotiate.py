@@ -71,6 +71,10 @@ async def negotiate(session: Session, deadline: float) -> Link:
     try:
         return await _negotiate(session, deadline)
     except LinkLost:
+        if session.transport.http:
+            raise ConnectionClosed(
+                f"{session.label}: the event stream was lost during the handshake", request_sent=False
+            ) from None
         raise ServerExited(f"{session.label}: exited during the handshake", request_sent=False) from None
     except BaseException:
         _leave_nothing(session)
@@ -113,6 +117,9 @@ async def _open_prior_handshake(session: Session, deadline: float) -> Link:
     except (NegotiationError, *_ANSWERS):
         if session.settings.protocol != "auto":
             raise
+    if prior.http_sse:
+        session.transport = peer.transport.view(session.view.headers, session.view.auth)
+        session.transport.inbound = session.inbound
     peer.verdict = await _find_verdict(session, deadline)
     return await _open(session, peer.verdict, deadline)
 
