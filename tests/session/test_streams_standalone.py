@@ -100,7 +100,7 @@ def test_the_wait_for_the_headers_is_bounded(flavour: Any, serve: Any, wait_for:
     assert server.count("initialize") == 1
 
 
-@pytest.mark.req("S4", "I1")
+@pytest.mark.req("S4")
 def test_what_comes_on_the_stream_is_taken_and_answered_without_any_call(flavour: Any, serve: Any) -> None:
     note = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
     go = threading.Event()

@@ -240,7 +240,7 @@ def test_progress_comes_in_order_before_the_answer(flavour: Any, old: Any) -> No
     assert seen == [1, 2, 3]
 
 
-@pytest.mark.req("O2", "I1")
+@pytest.mark.req("O2")
 def test_requests_of_the_server_are_answered_by_post_without_any_call(flavour: Any, old: Any) -> None:
     plan = OldServer()
     server = old(plan)
