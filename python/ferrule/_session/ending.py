@@ -32,10 +32,11 @@ async def close(session: Session) -> None:
         sessions = iter(list(peer.sessions.items()))
         lanes = min(len(peer.sessions), _FAREWELLS)
         peer.sessions.clear()
+        listeners = list(peer.listeners)
     if already:
         return
     try:
-        for listener in list(peer.listeners):
+        for listener in listeners:
             listener.stop()
         # The rest of the time belongs to the transport: a server that ignores DELETE may not use it up.
         farewell = peer.io.now() + peer.settings.limits.close_timeout / 2

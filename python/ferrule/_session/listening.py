@@ -57,6 +57,7 @@ class Listener:
         "_io",
         "_label",
         "_session",
+        "_stopped",
         "_struggled",
         "_trail",
         "link",
@@ -71,6 +72,7 @@ class Listener:
         self._cursor = Cursor()
         self._failures = 0
         self._struggled = False
+        self._stopped = False
         self._trail: Trail | None = None
         self._heard: Slot = self._io.slot()
         """Set when it is known whether there is a stream."""
@@ -81,9 +83,12 @@ class Listener:
     def start(self) -> None:
         """Open the stream, in the background."""
         self._handle = self._io.background(self._keep())
+        if self._stopped:
+            self._handle.cancel()
 
     def stop(self) -> None:
         """Close the stream and open no other. From any thread that the IO allows; idempotent."""
+        self._stopped = True
         handle = self._handle
         if handle is not None:
             handle.cancel()
@@ -223,6 +228,7 @@ async def listen(session: Session, link: Link, deadline: float) -> None:
             former.stop()
         try:
             listener.start()
-        except Closing:
-            return
+        except (Closing, RuntimeError) as error:
+            listener.stop()
+            _log.warning("%s: no stream can be kept open: %s", session.label, type(error).__name__)
     await listener.heard(min(deadline, session.io.now() + session.settings.limits.listen_wait))

@@ -19,7 +19,7 @@ from .._io import Expired
 from ..errors import ConfigError, ConnectionClosed, FerruleError, ProtocolError
 from .call import Link, LinkLost
 from .http_requests import HttpTransport, PlainExchange
-from .messages import post_progress, progress_token
+from .messages import post_progress, progress_token, wait_for
 from .streams import Cursor, Forward, StreamExchange
 
 TYPE_CHECKING = False
@@ -118,15 +118,17 @@ class Channel(StreamExchange):
             return
         _, slot, posted = waiting
         slot.set(message)
-        # It counts even where the POST itself has not been answered yet.
-        posted.slot.set(None)
+        posted.slot.set(None)  # it counts even where the POST itself has not been answered yet
 
     def _take_progress(self, params: Any) -> None:
         waiting = self._waiting(progress_token(params))
         if waiting is None:
             self.inbound.late_progress(params, self.link)
-        elif waiting[0].deliver is not None:
-            post_progress(waiting[0], waiting[1], params, self.inbound.max_queue)
+            return
+        call, slot, posted = waiting
+        if call.deliver is not None:
+            # Some servers accept the POST only when they have done what it asks.
+            post_progress(call, slot if posted.slot.done else posted.slot, params, self.inbound.max_queue)
 
     def _waiting(self, id: object) -> tuple[Call, Slot, PlainExchange] | None:
         if type(id) is str and len(id) < 20 and id.isascii() and id.isdigit():
@@ -276,12 +278,8 @@ class HttpSse(HttpTransport):
         channel.link = link
         try:
             await self._post(call, link, slot, posted)
-            while True:
-                if slot.mail and call.deliver is not None:
-                    await call.deliver(slot.take_mail())
-                if slot.done:
-                    return slot.result()  # type: ignore[no-any-return]
-                await self._io.wait(slot, call.deadline)
+            await wait_for(slot, call, self._io.wait)
+            return slot.result()  # type: ignore[no-any-return]
         except FerruleError:
             raise
         except BaseException:
@@ -305,7 +303,7 @@ class HttpSse(HttpTransport):
             finally:
                 call.sent = posted.sent
             try:
-                await connection.wait(posted.slot, call.deadline)
+                await wait_for(posted.slot, call, connection.wait)
             finally:
                 connection.leave(posted)
             if slot.done:

@@ -10,6 +10,7 @@ from ..errors import InvalidMessage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from typing import Any, TypeGuard
 
     from .._io.interface import Slot
@@ -64,6 +65,26 @@ def post_progress(call: Call, slot: Slot, params: Any, max_queue: int) -> None:
     elif not call.overrun:
         call.overrun = True
         _log.warning("%s: the progress handler is %d notifications behind: some are dropped", call.method.name, waiting)
+
+
+async def wait_for(slot: Slot, call: Call, wait: Callable[[Slot, float], Awaitable[None]]) -> None:
+    """Wait until the slot is done, and hand the progress that comes before that to the caller's handler.
+
+    Args:
+        slot: What is waited for.
+        call: Whose deadline counts, which progress may move.
+        wait: How it is waited for: a connection's or the IO's way.
+
+    Raises:
+        Expired: At the deadline.
+    """
+    while True:
+        if slot.mail and call.deliver is not None:
+            await call.deliver(slot.take_mail())
+        elif slot.done:
+            return
+        else:
+            await wait(slot, call.deadline)
 
 
 def check_answer(message: dict[str, Any], where: str) -> None:

@@ -11,6 +11,7 @@ from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._io import Expired
 from ..errors import ConnectError, ConnectionClosed, FerruleError, InvalidMessage
+from .messages import wait_for
 from .streams import StreamExchange
 
 TYPE_CHECKING = False
@@ -110,16 +111,15 @@ class Resumption:
 
     async def _pause(self, slot: Slot, until: float) -> None:
         """Wait for the time to ask again, or for the answer if it comes first."""
-        call = self._call
-        while not slot.done:
-            if slot.mail and call.deliver is not None:
-                await call.deliver(slot.take_mail())
-            try:
-                await self._io.wait(slot, min(until, call.deadline))
-            except Expired:
-                if call.deadline <= until:
-                    raise
-                return
+
+        async def wait(slot: Slot, deadline: float) -> None:
+            await self._io.wait(slot, min(until, deadline))
+
+        try:
+            await wait_for(slot, self._call, wait)
+        except Expired:
+            if self._call.deadline <= until:
+                raise
 
     async def _fetch(self, slot: Slot) -> None:
         """Open the stream once and read it to its end, or to the answer."""
@@ -131,10 +131,7 @@ class Resumption:
         except (ConnectError, ConnectionClosed):
             self._failed += 1
             return
-        while not slot.done:
-            await connection.wait(slot, call.deadline)
-            if slot.mail and call.deliver is not None:
-                await call.deliver(slot.take_mail())
+        await wait_for(slot, call, connection.wait)
         self._leave()
         if self._exchange.cursor.found is None:
             self._judge(get)
