@@ -206,6 +206,26 @@ def test_a_stream_that_was_lost_while_nobody_called_is_opened_anew_unseen(flavou
     assert server.count("initialize") == 2
 
 
+@pytest.mark.req("O2", "N10")
+def test_a_stream_that_is_lost_during_the_handshake_fails_the_call_unsent_and_the_next_one_works(
+    flavour: Any, old: Any
+) -> None:
+    plan = OldServer()
+
+    def lose(request: Any) -> Any:
+        plan.end()
+        plan.results["initialize"] = initialized()
+
+    plan.results["initialize"] = lose
+    server = old(plan)
+    client = flavour.client(server.url, prior=PRIOR, retry=FAST)
+    with pytest.raises(ConnectionClosed) as caught:
+        client.call_tool("echo", {})
+    assert caught.value.request_sent is False
+    assert client.call_tool("echo", {}).text == "{}"
+    assert server.count("tools/call") == 1
+
+
 @pytest.mark.req("O2", "T2")
 def test_giving_up_is_told_the_server_and_a_late_answer_is_dropped(flavour: Any, old: Any) -> None:
     plan = OldServer(results={"tools/call": None})
@@ -238,6 +258,26 @@ def test_progress_comes_in_order_before_the_answer(flavour: Any, old: Any) -> No
     seen: list[float] = []
     assert client.call_tool("echo", {}, on_progress=lambda *step: seen.append(step[0])).text == "done"
     assert seen == [1, 2, 3]
+
+
+@pytest.mark.req("O2", "T6")
+def test_progress_is_handed_on_before_the_post_was_accepted(flavour: Any, old: Any) -> None:
+    seen: list[float] = []
+    arrived = threading.Event()
+
+    def slowly(plan: OldServer, request: Any) -> None:
+        if request.method == "tools/call":
+            params = {"progressToken": request.meta["progressToken"], "progress": 1}
+            plan.send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+            assert arrived.wait(10)
+
+    def handler(*step: Any) -> None:
+        seen.append(step[0])
+        arrived.set()
+
+    client = flavour.connect(old(OldServer(before=slowly)).url, prior=PRIOR)
+    assert client.call_tool("echo", {}, on_progress=handler).text == "{}"
+    assert seen == [1]
 
 
 @pytest.mark.req("O2")
