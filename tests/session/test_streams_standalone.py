@@ -181,6 +181,21 @@ def test_a_stream_that_cannot_be_kept_is_said_once_and_tried_on(flavour: Any, se
     assert len([line for line in lines if line.startswith("WARNING") and "times in a row" in line]) == 1
 
 
+@pytest.mark.req("S4")
+def test_a_token_that_cannot_be_had_for_a_moment_does_not_end_the_stream(flavour: Any, serve: Any) -> None:
+    server = serve({"GET": turns(stream(event(b"", id="1", retry=10)), KEPT)}, era="handshake")
+    asked = iter(range(100))
+
+    def token() -> str:
+        # 4: for the second stream, after the probe, initialize, initialized and the first one.
+        if next(asked) == 4:
+            raise OSError("no token just now")
+        return "token"
+
+    flavour.connect(server.url, listen=True, retry=FAST, auth=token)
+    server.wait_until(lambda: server.count("GET") == 2)
+
+
 @pytest.mark.req("S4", "T7")
 def test_closing_ends_the_stream_at_once_and_before_the_session(flavour: Any, serve: Any) -> None:
     server = serve({"GET": KEPT}, era="handshake")

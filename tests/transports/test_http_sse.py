@@ -425,6 +425,21 @@ def test_a_client_that_is_dropped_unclosed_takes_its_stream_with_it(flavour: Any
     server.wait_until(lambda: server.open == 0)
 
 
+@pytest.mark.req("O2", "T7")
+def test_a_view_that_is_dropped_unclosed_takes_its_stream_with_it(flavour: Any, old: Any) -> None:
+    server = old(OldServer())
+    client = flavour.connect(server.url, prior=PRIOR)
+    view = client.with_options(headers={"X-User": "b"})
+    view.ping()
+    session: Any = view._session
+    # What a client knows of its sessions is theirs until it is closed.
+    client._session.peer.sessions.pop(session.link)
+    before = server.open
+    del view, session
+    gc.collect()
+    server.wait_until(lambda: server.open < before)
+
+
 @pytest.mark.req("O2", "T5")
 def test_concurrent_calls_each_get_their_own_answer(flavour: Any, old: Any) -> None:
     server = old(OldServer())

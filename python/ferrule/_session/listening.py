@@ -136,7 +136,9 @@ class Listener:
                 await connection.wait(exchange.slot, float("inf"))
             finally:
                 connection.leave(exchange)
-        except (FerruleError, Expired) as error:
+        except Closing:
+            raise
+        except Exception as error:  # the user's function for a token may fail in any way
             _log.debug("%s: the stream could not be opened: %s", self._label, type(error).__name__)
         lasted = exchange.used or self._io.now() - began > _GOOD_LIFE
         return self._judge(exchange, lasted)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class LinkLost(Exception):
-    """The link belongs to a child or session that is gone; nothing was sent. Internal: a new link is opened."""
+    """The link belongs to a child or stream that is gone; nothing was sent. Internal: a new link is opened."""
 
 
 class Link:
@@ -41,7 +41,7 @@ class Link:
         era: The era at the agreed revision.
         session_id: What the server named this session, or None. Never shown.
         wire: The unchanging part of each HTTP request, None over stdio.
-        process: Which child this was agreed with, counted from 1; 0 over HTTP.
+        process: Which child or stream this was agreed with, counted from 1; 0 over Streamable HTTP.
         capabilities: What the server declared, None while unknown.
         server_info: The server's own name and version, None while unknown.
         instructions: The server's advice for language models, or None.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .._core import RequestTemplate, ResponseHead
     from .._http.connection import Connection
     from .._http.url import Url
-    from .._io.interface import Slot
+    from .._io.interface import Handle, Slot
     from .._protocol.era import Era
     from .call import Call
     from .http_requests import Auth
@@ -166,7 +166,7 @@ class Channel(StreamExchange):
 class HttpSse(HttpTransport):
     """The way to one server of the old transport, under one set of headers."""
 
-    __slots__ = ("__weakref__", "_channel", "_connection")
+    __slots__ = ("__weakref__", "_channel", "_connection", "_reader")
 
     listens = False
 
@@ -174,12 +174,14 @@ class HttpSse(HttpTransport):
         super().__init__(*args)
         self._channel: Channel | None = None
         self._connection: Connection | None = None
+        self._reader: Handle | None = None
 
     def __del__(self) -> None:
-        # A view that nobody closed: an event loop would hold its stream for ever.
-        channel, connection = getattr(self, "_channel", None), getattr(self, "_connection", None)
-        if channel is not None and connection is not None:
-            self._io.let_go(lambda: _shut(channel, connection))
+        # A view that nobody closed: its reader would hold its stream for ever. That closes it: this may run under
+        # the mutex, wherever memory is collected.
+        reader = getattr(self, "_reader", None)
+        if reader is not None:
+            self._io.let_go(reader.cancel)
 
     def view(self, headers: tuple[tuple[str, str], ...], auth: Auth | None) -> HttpSse:
         """The same server and connections under other headers, with a stream of its own."""
@@ -236,14 +238,14 @@ class HttpSse(HttpTransport):
                 raise refusal(head, where)
             # Whoever closes the stream from outside must not find somebody else on the connection.
             connection.keep_alive = 0.0
-            io.background(_read(channel, connection))
+            reader = io.background(_read(channel, connection))
         except BaseException as error:
             connection.leave(channel)
             if isinstance(error, FerruleError):
                 error.request_sent = False  # no message was
             raise
         with io.mutex():
-            self._channel, self._connection = channel, connection
+            self._channel, self._connection, self._reader = channel, connection, reader
             self.process = channel.number
         link.wire = self.wire(None, None)
         return True
@@ -347,8 +349,9 @@ class HttpSse(HttpTransport):
     async def end_session(self, link: Link, deadline: float) -> None:
         """The session ends with its stream."""
         channel, connection = self._channel, self._connection
-        if channel is not None and connection is not None and channel.number == link.process:
-            _shut(channel, connection)
+        ours = channel is not None and channel.number == link.process and not channel.over
+        if ours and connection is not None:
+            connection.close()  # its reader and those who wait on it are told
 
 
 async def _read(channel: Channel, connection: Connection) -> None:
@@ -359,9 +362,3 @@ async def _read(channel: Channel, connection: Connection) -> None:
         pass
     finally:
         connection.leave(channel)
-
-
-def _shut(channel: Channel, connection: Connection) -> None:
-    """Close a stream from outside; its reader and those who wait on it are told."""
-    if not channel.over:
-        connection.close()
