@@ -55,6 +55,14 @@ def last_ids(server: Any) -> list[str | None]:
     return [get.header("Last-Event-ID") for get in server.calls("GET")]
 
 
+def until_resumable(client: Any, id: int) -> None:
+    """Wait until the client knows a place in the stream of that call."""
+    limit = time.monotonic() + 10
+    while client._session.link.awaited._find(id) is None:
+        assert time.monotonic() < limit
+        time.sleep(0.002)
+
+
 @pytest.mark.req("S5")
 @pytest.mark.parametrize(
     "ending", [raw(LAST_CHUNK), close(), reset()], ids=["a clean end", "a closed connection", "a reset"]
@@ -290,6 +298,7 @@ def test_the_answer_may_come_elsewhere_while_the_call_waits_to_resume(flavour: A
     client = flavour.connect(server.url)
     first = flavour.start(client.call_tool, "echo", {})
     server.wait_until(lambda: server.count("tools/call") == 1)
+    until_resumable(client, server.calls()[0].message["id"])
     client.call_tool("echo", {})
     assert first.result(timeout=10).text == "elsewhere"
     assert server.count("GET") == 0

@@ -28,7 +28,7 @@ class Inbound:
         self.max_queue: int = session.settings.limits.max_queue
         self.listeners: list[Callable[[str, dict[str, Any] | None, Link], None]] = []
 
-    def notification(self, message: dict[str, Any], link: Link, lane: Hashable | None = None) -> None:
+    def notification(self, message: dict[str, Any], link: Link, lane: Hashable = None) -> None:
         """Hand a notification to the features of the client that listen."""
         method, params = message["method"], message.get("params")
         if type(method) is str and (params is None or type(params) is dict):
@@ -42,7 +42,9 @@ class Inbound:
     def drop(self, link: Link) -> None:
         """The link is gone: what its server asked is not answered any more."""
 
-    def request(self, message: dict[str, Any], link: Link, lane: Hashable | None = None) -> None:
+    def request(
+        self, message: dict[str, Any], link: Link, lane: Hashable = None, deadline: float | None = None
+    ) -> None:
         """Answer a request of the server's, in the background.
 
         Only the handshake era allows them; in the stateless one they are a violation of the

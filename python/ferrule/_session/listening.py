@@ -124,7 +124,7 @@ class Listener:
         Returns:
             Seconds until the next attempt, None when there is to be none.
         """
-        exchange = StreamExchange(self._io.slot(), self.link, self._inbound, self._cursor, None)
+        exchange = StreamExchange(self._io.slot(), self.link, self._inbound, self._cursor)
         exchange.opened = self._heard
         began = self._io.now()
         try:

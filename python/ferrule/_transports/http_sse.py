@@ -56,7 +56,7 @@ class Channel(StreamExchange):
 
     def __init__(self, transport: HttpSse, slot: Slot, named: Slot, link: Link, url: Url, mutex: Any) -> None:
         inbound = Forward(weakref.ref(transport), transport.inbound.max_queue)
-        super().__init__(slot, link, inbound, Cursor(), None)
+        super().__init__(slot, link, inbound, Cursor())
         self._mutex = mutex
         self.named = named
         self.number = link.process

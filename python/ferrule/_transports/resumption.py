@@ -124,7 +124,9 @@ class Resumption:
     async def _fetch(self, slot: Slot) -> None:
         """Open the stream once and read it to its end, or to the answer."""
         transport, call = self._transport, self._call
-        get = self._get = StreamExchange(slot, self._link, transport.inbound, self._exchange.cursor, call.id)
+        exchange = self._exchange
+        get = StreamExchange(slot, self._link, transport.inbound, exchange.cursor, exchange, call.deadline)
+        self._get = get
         self._connection = None
         try:
             connection = self._connection = await transport.open_stream(get, self._link, call.deadline)

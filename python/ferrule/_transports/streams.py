@@ -128,9 +128,18 @@ class StreamExchange(Exchange):
         used: Did an event come?
     """
 
-    __slots__ = ("_lane", "cursor", "head", "inbound", "link", "lost", "opened", "used")
+    __slots__ = ("_deadline", "_lane", "cursor", "head", "inbound", "link", "lost", "opened", "used")
 
-    def __init__(self, slot: Slot, link: Link, inbound: Inbound, cursor: Cursor, lane: Hashable | None) -> None:
+    def __init__(
+        self,
+        slot: Slot,
+        link: Link,
+        inbound: Inbound,
+        cursor: Cursor,
+        lane: Hashable = None,
+        deadline: float | None = None,
+    ) -> None:
+        """`lane` and `deadline` are those of the call whose stream this goes on with, None for a stream of its own."""
         self.slot = slot
         self.sent = False
         self.link = link
@@ -141,6 +150,7 @@ class StreamExchange(Exchange):
         self.used = False
         self.inbound = inbound
         self._lane = lane
+        self._deadline = deadline
 
     @property
     def is_stream(self) -> bool:
@@ -181,7 +191,7 @@ class StreamExchange(Exchange):
             if "method" not in message:
                 self._take_answer(message)
             elif "id" in message:
-                self.inbound.request(message, self.link, self._lane)
+                self.inbound.request(message, self.link, self._lane, self._deadline)
             elif message["method"] != PROGRESS:
                 self.inbound.notification(message, self.link, self._lane)
             else:
@@ -217,17 +227,19 @@ class Forward:
         self._owner = owner
         self.max_queue = max_queue
 
-    def notification(self, message: dict[str, Any], link: Link, lane: Hashable | None = None) -> None:
+    def notification(self, message: dict[str, Any], link: Link, lane: Hashable = None) -> None:
         """See `Inbound.notification`."""
         owner = self._owner()
         if owner is not None:
             owner.inbound.notification(message, link, lane)
 
-    def request(self, message: dict[str, Any], link: Link, lane: Hashable | None = None) -> None:
+    def request(
+        self, message: dict[str, Any], link: Link, lane: Hashable = None, deadline: float | None = None
+    ) -> None:
         """See `Inbound.request`."""
         owner = self._owner()
         if owner is not None:
-            owner.inbound.request(message, link, lane)
+            owner.inbound.request(message, link, lane, deadline)
 
     def late_progress(self, params: Any, link: Link) -> None:
         """See `Inbound.late_progress`."""
