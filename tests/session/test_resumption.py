@@ -119,7 +119,7 @@ def test_the_stream_is_resumed_after_its_retry_counted_from_the_close(flavour: A
     client.call_tool("echo", {})
     closed, again = times
     assert max(0.01, retry / 1000) <= again - closed + 0.002
-    assert again - closed <= retry / 1000 + 0.2 + 0.3  # a busy machine's own delay
+    assert again - closed <= retry / 1000 + 0.2 + 1.0  # the second is a busy machine's own
 
 
 @pytest.mark.req("S5")

@@ -10,6 +10,9 @@
 | child not started again yet (`ServerExited.retry_after`): fails fast | never | |
 | timeout, oversized answer, other HTTP status, JSON-RPC error, invalid result | | never |
 
+A stream that ends early after its server named an event (handshake era) is not a case of this table until the server
+refuses to go on with it: the answer is fetched by GET, and no second request is sent (`_transports/resumption.py`).
+
 The reason for the middle column: nothing was sent. A `tools/call` may have run once a byte of it left,
 so only its caller can say that running it twice is harmless (`idempotent=True`).
 """
