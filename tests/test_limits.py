@@ -28,6 +28,7 @@ DEFAULTS = {
     "cancel_timeout": 1.0,
     "reply_timeout": 10.0,
     "probe_timeout": 10.0,
+    "listen_wait": 1.0,
     "max_handlers": 32,
     "max_queue": 1024,
     "max_rounds": 10,
@@ -92,6 +93,7 @@ def test_zero_is_refused_except_where_it_means_none() -> None:
     assert accepted == {
         "idle_timeout",
         "drain_timeout",
+        "listen_wait",
         "max_redirects",
         "max_cookies",
         "max_retry_after",

@@ -21,6 +21,7 @@ _MAY_BE_ZERO = frozenset(
     {
         "idle_timeout",
         "drain_timeout",
+        "listen_wait",
         "max_redirects",
         "max_cookies",
         "max_retry_after",
@@ -66,6 +67,9 @@ _DOCS = {
         notifications; further ones wait. What a pool of threads has by default.""",
     "max_queue": """Default 1024. Notifications of one stream that wait for a slow handler, and
         requests that wait for their turn; further ones are counted, reported and lost.""",
+    "listen_wait": """Default 1.0 seconds. How long the first call waits for the headers of the
+        stream that carries what the server sends unasked. Servers that have one answer within
+        milliseconds; some answer only with the first event, and no call may hang on that.""",
     "max_rounds": """Default 10. Turns of one multi round-trip request. A form and its
         corrections take two or three.""",
     "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for
@@ -77,8 +81,8 @@ _DOCS = {
     "restart_backoff": """Default 0.5 seconds. The first wait before a failing child is started
         again; it doubles.""",
     "max_restart_backoff": """Default 30.0 seconds. The longest such wait.""",
-    "max_retry_after": """Default 60.0 seconds. The most that a server's Retry-After is
-        honoured; the call's own deadline holds anyway.""",
+    "max_retry_after": """Default 60.0 seconds. The most that a server's Retry-After, or the
+        `retry:` of a stream that is kept open, is honoured; a call's own deadline holds anyway.""",
 }
 
 
@@ -105,6 +109,7 @@ class Limits(Frozen):
     cancel_timeout: float
     reply_timeout: float
     probe_timeout: float
+    listen_wait: float
     max_handlers: int
     max_queue: int
     max_rounds: int
@@ -132,6 +137,7 @@ class Limits(Frozen):
         cancel_timeout: float = 1.0,
         reply_timeout: float = 10.0,
         probe_timeout: float = 10.0,
+        listen_wait: float = 1.0,
         max_handlers: int = 32,
         max_queue: int = 1024,
         max_rounds: int = 10,

@@ -31,6 +31,12 @@ def add_numbers(client: Client) -> None:
     assert not result.is_error
 
 
+def wait_for_the_answer(client: Client) -> None:
+    """The server closes the stream before the answer and names a time to come back."""
+    result = client.call_tool("test_reconnection", {})
+    assert not result.is_error
+
+
 def use_everything(client: Client) -> None:
     """Each kind of request once, so that each kind's headers are seen."""
     for tool in client.list_tools():
@@ -49,6 +55,7 @@ def send_a_schema_back(client: Client) -> None:
 SCENARIOS: dict[str, Callable[[Client], None]] = {
     "initialize": connect_only,
     "tools_call": add_numbers,
+    "sse-retry": wait_for_the_answer,
     "request-metadata": ask_again,
     "http-standard-headers": use_everything,
     "json-schema-ref-no-deref": list_tools,

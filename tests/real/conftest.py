@@ -106,12 +106,14 @@ SDK = [
     _sdk("sdk-http-handshake-events", "sdk_http_url", "handshake", protocol="handshake"),
     # One JSON answer has no room for progress.
     _sdk("sdk-http-handshake-json", "sdk_json_url", "handshake", steps=0, protocol="handshake"),
+    _sdk("sdk-http-sse", "sdk_sse_url", "handshake"),
     _sdk("sdk-stdio", "sdk_command", "stateless"),
     _sdk("sdk-stdio-handshake", "sdk_command", "handshake", protocol="handshake"),
 ]
 SERVERS = [
     *SDK,
     _everything("everything-http", "everything_url"),
+    _everything("everything-http-sse", "everything_sse_url"),
     _everything("everything-stdio", "everything_command"),
     _demo("demo-http", "demo_url", "stateless"),
     _demo("demo-http-handshake", "demo_url", "handshake", protocol="handshake"),

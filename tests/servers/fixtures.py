@@ -25,6 +25,20 @@ def sdk_json_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def sdk_sse_url() -> Iterator[str]:
+    """The official Python SDK's server over the HTTP+SSE transport of 2024-11-05."""
+    with launch.sdk_over_http("--sse") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def resumable_url() -> Iterator[str]:
+    """The official Python SDK's server with an event store."""
+    with launch.resumable_over_http() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
 def sdk_command() -> list[str]:
     """The official Python SDK's server over stdio."""
     return launch.sdk_over_stdio()
@@ -34,6 +48,13 @@ def sdk_command() -> list[str]:
 def everything_url() -> Iterator[str]:
     """`@modelcontextprotocol/server-everything` over Streamable HTTP (handshake era)."""
     with launch.everything_over_http() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def everything_sse_url() -> Iterator[str]:
+    """`@modelcontextprotocol/server-everything` over the HTTP+SSE transport of 2024-11-05."""
+    with launch.everything_over_http("sse", "/sse") as url:
         yield url
 
 

@@ -73,6 +73,11 @@ def sdk_over_http(*options: str) -> contextlib.AbstractContextManager[str]:
     return printing_its_url(str(HERE / "sdk_server.py"), "http", *options)
 
 
+def resumable_over_http() -> contextlib.AbstractContextManager[str]:
+    """The official Python SDK's server with an event store; gives its URL."""
+    return printing_its_url(str(HERE / "resumable_server.py"))
+
+
 def demo_over_http() -> contextlib.AbstractContextManager[str]:
     """The demo server of the package; gives its URL."""
     return printing_its_url("-m", "ferrule.demo_server", "--http")
@@ -121,15 +126,15 @@ def install(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def everything_over_http() -> Iterator[str]:
-    """server-everything over Streamable HTTP; yields its URL once the port answers."""
+def everything_over_http(transport: str = "streamableHttp", path: str = "/mcp") -> Iterator[str]:
+    """server-everything over an HTTP transport (the other is "sse"); yields its URL once the port answers."""
     need_node()
     for _ in range(5):
         port = free_port()
-        argv = [node(), str(EVERYTHING), "streamableHttp"]
+        argv = [node(), str(EVERYTHING), transport]
         with running(argv, stdout=subprocess.DEVNULL, env={**os.environ, "PORT": str(port)}) as process:
             if answers(process, port):
-                yield f"http://127.0.0.1:{port}/mcp"
+                yield f"http://127.0.0.1:{port}{path}"
                 return
     raise AssertionError("server-everything does not start")
 

@@ -1,7 +1,7 @@
-"""A server of the official Python SDK: `sdk_server.py stdio`, or `sdk_server.py http [--json]`.
+"""A server of the official Python SDK: `sdk_server.py stdio`, or `sdk_server.py http [--json | --sse]`.
 
 Over HTTP it listens on a free port of 127.0.0.1 and prints its URL. `--json` answers with JSON where
-the default in the handshake era is an event stream.
+the default in the handshake era is an event stream; `--sse` speaks the HTTP+SSE transport of 2024-11-05.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import BaseModel
+from starlette.applications import Starlette
 
 server = MCPServer("sdk-server", version="2.3.0", instructions="A server for tests.")
 
@@ -118,11 +119,10 @@ def greet(who: str) -> str:
     return f"Greet {who}."
 
 
-def serve_http(*, json_response: bool) -> None:
+def serve_http(app: Starlette, path: str) -> None:
     """Serve on a free port until told to stop."""
-    app = server.streamable_http_app(json_response=json_response)
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-    print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
+    print(f"http://127.0.0.1:{listener.getsockname()[1]}{path}", flush=True)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listener])
 
@@ -130,5 +130,7 @@ def serve_http(*, json_response: bool) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "stdio":
         server.run("stdio")
+    elif "--sse" in sys.argv:
+        serve_http(server.sse_app(), "/sse")
     else:
-        serve_http(json_response="--json" in sys.argv)
+        serve_http(server.streamable_http_app(json_response="--json" in sys.argv), "/mcp")

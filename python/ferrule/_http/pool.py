@@ -60,6 +60,7 @@ class Pool:
         "_sweeper",
         "_tls",
         "_waiters",
+        "asks",
         "connections",
         "limits",
         "mutex",
@@ -78,6 +79,7 @@ class Pool:
         self._io = io
         self._now = io.now
         self._is_blocking = io.blocking
+        self.asks = io.blocking and not origin.is_https
         self.mutex = io.mutex()
         self.origin = origin
         self.limits = limits

@@ -67,7 +67,7 @@ def _resolve(url: Url, status: int, location: str | None, repaired: bool) -> tup
     if not location:
         raise _refused(url, status, "without saying where to")
     try:
-        target = _target(url, location)
+        target = locate(url, location)
     except ConfigError:
         raise _refused(url, status, "to something that is no http or https URL") from None
     where = f"to {target.origin}"
@@ -87,8 +87,12 @@ def _is_downgrade(url: Url, target: Url) -> bool:
     return url.port == target.port or (url.port, target.port) == (443, 80)
 
 
-def _target(url: Url, location: str) -> Url:
-    """Resolve a reference (RFC 3986, section 5.2), its path and query otherwise left alone."""
+def locate(url: Url, location: str) -> Url:
+    """Resolve a reference (RFC 3986, section 5.2), its path and query otherwise left alone.
+
+    Raises:
+        ConfigError: It leads to no URL.
+    """
     if any(ch < " " or ch == "\x7f" for ch in location):
         raise ConfigError("control character")
     # latin-1 stands for the bytes that were received; they go back as they came.

@@ -9,7 +9,11 @@ The rules of evidence (2026-07-28, basic/versioning, stdio and streamable-http, 
 * An outage is no evidence: 5xx, 408, 425, 429, a timeout, a lost connection are tried again, then raised.
 * 401 and 403 are about the caller. With a credential just sent, `initialize` is tried once: some
   gateways refuse what they do not know.
-* A pin never falls back.
+* A pin never falls back from its era or revision.
+* 400, 404 or 405 to `initialize` that is no modern error may come from a server of the old HTTP+SSE transport
+  (2025-11-25, basic/transports, Backwards Compatibility): if a GET opens a stream that names an endpoint, it is one. So
+  it is tried in this order also for `protocol="2024-11-05"`, whose own HTTP transport that is: a URL does not say which
+  of the two is behind it, and servers of the later one speak that revision too. Pins to other revisions exclude it.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from ..errors import (
     RequestTimeout,
     RPCError,
     ServerExited,
+    TransportError,
     UnknownResultType,
     UnsupportedProtocolVersion,
 )
@@ -46,8 +51,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._protocol.methods import Method
+    from .._transports.interface import Transport
     from .session import Session
 
+_WITH_HTTP_SSE = ("auto", "handshake", versions.HANDSHAKE[-1])
+_MODERN = (HeaderMismatch, MissingClientCapability, UnsupportedProtocolVersion)
 _NO_VERDICT = frozenset({407, 408, 425, 429})
 _ANSWERS = (AuthError, HTTPStatusError, InvalidMessage, InvalidResult, RPCError, UnknownResultType)
 """Errors that stand for a complete answer of the server's."""
@@ -63,6 +71,10 @@ async def negotiate(session: Session, deadline: float) -> Link:
     try:
         return await _negotiate(session, deadline)
     except LinkLost:
+        if session.transport.http:
+            raise ConnectionClosed(
+                f"{session.label}: the event stream was lost during the handshake", request_sent=False
+            ) from None
         raise ServerExited(f"{session.label}: exited during the handshake", request_sent=False) from None
     except BaseException:
         _leave_nothing(session)
@@ -105,6 +117,9 @@ async def _open_prior_handshake(session: Session, deadline: float) -> Link:
     except (NegotiationError, *_ANSWERS):
         if session.settings.protocol != "auto":
             raise
+    if prior.http_sse:
+        session.transport = peer.transport.view(session.view.headers, session.view.auth)
+        session.transport.inbound = session.inbound
     peer.verdict = await _find_verdict(session, deadline)
     return await _open(session, peer.verdict, deadline)
 
@@ -226,11 +241,14 @@ async def _handshake(session: Session, verdict: Verdict, deadline: float) -> Lin
     info = settings.client_info or session.peer.default_info
     capabilities = settings.handlers.capabilities(True, settings.capabilities)
     params = dumps(initialize_params(verdict.revision, capabilities, info), "initialize")
-    first = Link(offered, wire=session.transport.wire(None, None))
-    await session.transport.start(deadline)
-    first.process = session.transport.process
     call: list[Call] = []
-    result = await _ask(session, methods.INITIALIZE, params, first, deadline, call)
+    try:
+        first, result = await _initialize(session, verdict, offered, params, deadline, call)
+    except (HTTPStatusError, RPCError) as error:
+        if verdict.http_sse or not _may_be_http_sse(session, error):
+            raise
+        await _fall_back(session, verdict, error, deadline)
+        first, result = await _initialize(session, verdict, offered, params, deadline, call)
     session_id = _session_id(call[-1])
     revision = result.get("protocolVersion")
     if revision not in versions.HANDSHAKE or not _pin_allows(settings.protocol, revision):
@@ -242,9 +260,69 @@ async def _handshake(session: Session, verdict: Verdict, deadline: float) -> Lin
     return link
 
 
+async def _initialize(
+    session: Session, verdict: Verdict, era: HandshakeEra, params: bytes, deadline: float, calls: list[Call]
+) -> tuple[Link, dict[str, Any]]:
+    """Send `initialize`; the link it went under and its result."""
+    if verdict.http_sse and session.transport.listens:
+        session.transport = _http_sse(session)
+    await _start(session, deadline)
+    first = Link(era, wire=session.transport.wire(None, None), process=session.transport.process)
+    return first, await _ask(session, methods.INITIALIZE, params, first, deadline, calls)
+
+
+async def _start(session: Session, deadline: float) -> None:
+    """Have what carries the messages; over HTTP that is tried again as a request is."""
+    if not session.transport.http:
+        return await session.transport.start(deadline)
+    attempt = 1
+    while True:
+        try:
+            return await session.transport.start(deadline)
+        except FerruleError as error:
+            await _pause(session, error, attempt, deadline)
+        attempt += 1
+
+
+def _http_sse(session: Session) -> Transport:
+    """The old transport to the same server, for the same session."""
+    streamable: Any = session.transport  # no other one listens
+    transport: Transport = streamable.as_http_sse()
+    transport.inbound = session.inbound
+    return transport
+
+
+def _may_be_http_sse(session: Session, error: HTTPStatusError | RPCError) -> bool:
+    if not session.transport.listens or session.settings.protocol not in _WITH_HTTP_SSE:
+        return False
+    return _status(error) in (400, 404, 405) and not isinstance(error, _MODERN)
+
+
+async def _fall_back(session: Session, verdict: Verdict, refused: FerruleError, deadline: float) -> None:
+    """See whether a GET opens a stream of the old transport; if so it is used from now on.
+
+    Raises:
+        ProtocolError: It does, and names an endpoint that must not be used.
+        FerruleError: It does not: what was said to the POST.
+    """
+    transport = _http_sse(session)
+    try:
+        # A stream of the later transport opens as well, and never names an endpoint.
+        await transport.start(min(deadline, session.io.now() + session.settings.limits.probe_timeout))
+    except (Expired, TransportError, AuthError, InvalidMessage):
+        raise refused from None
+    session.transport = transport
+    verdict.http_sse = True
+
+
 def _session_link(session: Session, era: HandshakeEra, session_id: str | None, first: Link) -> Link:
     wire = session.transport.wire(era, session_id)
-    return Link(era, session_id=session_id, wire=wire, process=first.process)
+    link = Link(era, session_id=session_id, wire=wire, process=first.process)
+    if session.transport.listens:
+        from .._transports.streams import Awaited
+
+        link.awaited = Awaited(session.io.mutex())
+    return link
 
 
 async def _confirm(session: Session, link: Link, deadline: float) -> None:

@@ -6,6 +6,7 @@ Knows how to make these anew after a fork; knows nothing of single requests.
 from __future__ import annotations
 
 import itertools
+import weakref
 
 from .. import _wire
 from .._protocol import envelope
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .._io.interface import IO
     from .._transports.call import Link
     from .._transports.interface import Transport
+    from .listening import Listener
     from .reception import Reception
     from .session import Session
     from .settings import Settings
@@ -35,6 +37,7 @@ class Peer:
         verdict: The server's era, once found out.
         next_id: Gives each request its id, never the same twice (basic/index, Requests).
         generation: Counts up when a fork made everything anew.
+        listeners: The streams that sessions keep open for what the server sends unasked.
         sessions: The sessions that have an id at the server, with their links: to be ended on close.
         closed: No call is taken any more.
         default_info: Who the client says it is where the protocol wants a name and none was given.
@@ -50,6 +53,7 @@ class Peer:
         "default_info",
         "generation",
         "io",
+        "listeners",
         "next_id",
         "sessions",
         "settings",
@@ -68,6 +72,7 @@ class Peer:
         self.verdict: Verdict | None = Verdict.imported(settings.prior) if settings.prior else None
         self.sessions: dict[Link, Session] = {}
         self._reception: Reception | None = None
+        self.listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
         self.generation = 0
         self.closed = False
 
@@ -86,6 +91,7 @@ class Peer:
                 self.transport = transport
                 self.sessions = {}
                 self._reception = None
+                self.listeners = weakref.WeakSet()
                 self.generation += 1
                 self.io = io
         if mine:

@@ -10,6 +10,9 @@
 | child not started again yet (`ServerExited.retry_after`): fails fast | never | |
 | timeout, oversized answer, other HTTP status, JSON-RPC error, invalid result | | never |
 
+A stream that ends early after its server named an event (handshake era) is not a case of this table until the server
+refuses to go on with it: the answer is fetched by GET, and no second request is sent (`_transports/resumption.py`).
+
 The reason for the middle column: nothing was sent. A `tools/call` may have run once a byte of it left,
 so only its caller can say that running it twice is harmless (`idempotent=True`).
 """
@@ -30,6 +33,7 @@ from ..errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .._transports.call import Call
     from ..errors import FerruleError
 
 
@@ -90,3 +94,17 @@ def may_repeat(error: FerruleError, idempotent: bool) -> bool:
 def transient(status: int) -> bool:
     """Does this HTTP status say "not now" rather than "no"?"""
     return status == 429 or (status >= 500 and status != 501)
+
+
+def account(error: FerruleError, call: Call | None, earlier: FerruleError | None) -> None:
+    """Say on the error what is true of the operation as a whole, all its attempts together."""
+    if call is not None and call.sent:
+        error.request_sent = True
+    if earlier is None:
+        return
+    error.request_sent = error.request_sent or earlier.request_sent
+    first: BaseException = error
+    while first is not earlier and first.__cause__ is not None:
+        first = first.__cause__
+    if first is not earlier:
+        first.__cause__ = earlier

@@ -28,28 +28,38 @@ from ..errors import (
 from .inbound import Inbound
 from .negotiate import negotiate
 from .progress import Progress
-from .retry import may_repeat
+from .retry import account, may_repeat
 from .settings import UNSET, Unset, ViewSettings, check_timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
     from .._io.interface import IO
     from .._protocol.methods import Method
     from .._transports.interface import Transport
+    from .listening import Listener
     from .peer import Peer
     from .settings import Auth, Headers, RequestMeta
-
-_FAREWELLS = 16
-"""Sessions that are ended at once on close: each may take a thread and a connection."""
 
 
 class Session:
     """A view of the client: its credentials and defaults, and the link that goes with them."""
 
-    __slots__ = ("__weakref__", "_generation", "_link", "inbound", "peer", "root", "transport", "view")
+    __slots__ = (
+        "__weakref__",
+        "_generation",
+        "_link",
+        "_opened",
+        "inbound",
+        "listener",
+        "on_new_link",
+        "peer",
+        "root",
+        "transport",
+        "view",
+    )
 
     def __init__(self, peer: Peer, view: ViewSettings, root: Session | None = None) -> None:
         self.peer = peer
@@ -60,11 +70,14 @@ class Session:
 
     def _attach(self) -> None:
         self._link = None
+        self._opened = False
+        self.listener: Listener | None = None
         self.transport: Transport = self.peer.transport.view(self.view.headers, self.view.auth)
+        self.on_new_link: list[Callable[[Link, float], Awaitable[None]]] = []
         if self.root is None or self.transport is not self.root.transport:
-            self.transport.inbound = self.inbound = Inbound(self)
+            self.inbound = self.transport.inbound = Inbound(self)
         else:
-            self.inbound = self.root.inbound
+            self.inbound, self.on_new_link = self.root.inbound, self.root.on_new_link
         # Last: until then other threads come here too.
         self._generation = self.peer.generation
 
@@ -182,15 +195,41 @@ class Session:
             closed = self.peer.closed
             if not closed:
                 self._link = link
-                if link.session_id is not None:
+                if link.session_id is not None or (link.process and self.transport.http):
                     self.peer.sessions[link] = self
         if closed:
             await self.disconnect(link, deadline)
             self.check_open()
         if self.settings.handlers.any:
             self.peer.reception()  # so that no reader has to load it
-            self.transport.attend(link)
+        if self.needs_stream:
+            await self.listen(deadline)
+        again, self._opened = self._opened, True
+        if again and self.on_new_link:
+            from .renewal import renew
+
+            await renew(self, link, deadline)
         return link
+
+    @property
+    def needs_stream(self) -> bool:
+        """Could something use what the server sends unasked?"""
+        wanted: bool | None = self.settings.listen
+        return wanted is True or (wanted is None and (self.settings.handlers.any or bool(self.inbound.listeners)))
+
+    async def listen(self, deadline: float) -> None:
+        """Have what the server sends unasked read, on a stream of its own where there is such a thing.
+
+        Waits for its headers, for `Limits.listen_wait` at most.
+        """
+        link = self._link
+        if link is None or self.settings.listen is False:
+            return
+        self.transport.attend(link)
+        if link.era.handshake and self.transport.listens:
+            from .listening import listen
+
+            await listen(self, link, deadline)
 
     def drop(self, link: Link) -> None:
         """Forget a link that is no good any more, unless another has taken its place."""
@@ -199,6 +238,14 @@ class Session:
             for session in (self, self.root):
                 if session is not None and session._link is link:
                     session._link = None
+            listener = self.listener
+            if listener is not None and listener.link is link:
+                self.listener = None
+            else:
+                listener = None
+        if listener is not None:
+            listener.stop()
+        self.inbound.drop(link)
 
     def check_open(self) -> None:
         """Raise ConnectionClosed once the client was closed."""
@@ -249,7 +296,7 @@ class Session:
                 error = self._interrupted(signal, method, call)
             except FerruleError as failure:
                 error = failure
-            _account(error, call, earlier)
+            account(error, call, earlier)
             if call is None:
                 # Connecting was tried as often as it may be, or nothing may be sent at all.
                 raise error
@@ -446,55 +493,10 @@ class Session:
 
     async def close(self) -> None:
         """End this view; the client's own view closes everything. Idempotent, bounded by `Limits.close_timeout`."""
-        self.enter()
-        peer = self.peer
-        deadline = peer.io.now() + peer.settings.limits.close_timeout
-        reception = peer.known_reception
-        if self.root is not None:
-            if reception is not None:
-                reception.leave(self)
-            link = self._link
-            if link is not None and link in peer.sessions:
-                await self.disconnect(link, deadline)
-            return
-        with peer.io.mutex():
-            already = peer.closed
-            peer.closed = True
-            sessions = iter(list(peer.sessions.items()))
-            lanes = min(len(peer.sessions), _FAREWELLS)
-            peer.sessions.clear()
-        if already:
-            return
-        if reception is not None:
-            reception.close(deadline)
+        from .ending import close
+
         try:
-            # The rest of the time belongs to the transport: a server that ignores DELETE may not use it up.
-            farewell = peer.io.now() + peer.settings.limits.close_timeout / 2
-            await peer.io.fan_out(*(self._disconnect_all(sessions, farewell) for _ in range(lanes)))
-            await peer.transport.close(deadline)
-        except BaseException:
-            deadline = peer.io.now()  # whoever closes is in a hurry
-            raise
+            await close(self)
         finally:
-            self._link = None
-            await peer.io.close(deadline)
-
-    async def _disconnect_all(self, sessions: Iterator[tuple[Link, Session]], deadline: float) -> None:
-        """End one session after another until none is left; several do so at once."""
-        for link, session in sessions:
-            if self.io.now() < deadline:
-                await session.disconnect(link, deadline)
-
-
-def _account(error: FerruleError, call: Call | None, earlier: FerruleError | None) -> None:
-    """Say on the error what is true of the operation as a whole, all its attempts together."""
-    if call is not None and call.sent:
-        error.request_sent = True
-    if earlier is None:
-        return
-    error.request_sent = error.request_sent or earlier.request_sent
-    first: BaseException = error
-    while first is not earlier and first.__cause__ is not None:
-        first = first.__cause__
-    if first is not earlier:
-        first.__cause__ = earlier
+            if self.root is None and self.peer.closed:
+                self._link = None

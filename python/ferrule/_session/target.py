@@ -11,8 +11,9 @@ from .._http.endpoints import Tcp, Unix
 from .._http.pool import Pool
 from .._http.url import parse_url
 from .._transports.command import Stdio
+from .._transports.http_requests import Place
 from .._transports.stdio import StdioTransport
-from .._transports.streamable_http import Place, StreamableHTTP
+from .._transports.streamable_http import StreamableHTTP
 from ..errors import ConfigError
 
 TYPE_CHECKING = False

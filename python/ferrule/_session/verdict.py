@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+_HTTP_SSE = "http+sse"
+
 
 class Verdict:
     """The era of a server, for the life of a client.
@@ -22,9 +24,10 @@ class Verdict:
         revision: The stateless revision to speak, or the handshake revision to offer.
         discovered: The result of `server/discover` as received, or None.
         proven: Has the server answered under this verdict? A prior one may be out of date.
+        http_sse: Is the server reached over the transport of 2024-11-05?
     """
 
-    __slots__ = ("discovered", "proven", "revision", "stateless")
+    __slots__ = ("discovered", "http_sse", "proven", "revision", "stateless")
 
     def __init__(
         self,
@@ -32,11 +35,13 @@ class Verdict:
         revision: str,
         discovered: dict[str, Any] | None = None,
         proven: bool = True,
+        http_sse: bool = False,
     ) -> None:
         self.stateless = stateless
         self.revision = revision
         self.discovered = discovered
         self.proven = proven
+        self.http_sse = http_sse
 
     def export(self) -> dict[str, Any]:
         """As plain JSON data."""
@@ -46,6 +51,8 @@ class Verdict:
         }
         if self.discovered is not None:
             exported["discover"] = self.discovered
+        if self.http_sse:
+            exported["transport"] = _HTTP_SSE
         return exported
 
     @classmethod
@@ -64,4 +71,7 @@ class Verdict:
         discovered = prior.get("discover")
         if discovered is not None and not isinstance(discovered, dict):
             raise ConfigError("prior: discover must be an object")
-        return cls(stateless, str(revision), discovered, proven=False)
+        transport = prior.get("transport")
+        if transport is not None and (transport != _HTTP_SSE or stateless):
+            raise ConfigError("prior: transport names none that this era has")
+        return cls(stateless, str(revision), discovered, proven=False, http_sse=transport is not None)

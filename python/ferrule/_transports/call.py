@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .._io.interface import Slot
     from .._protocol.era import Era
     from .._protocol.methods import Method
+    from .streams import Awaited
 
     class Inbound(Protocol):
         """Whom a transport tells of messages that answer no call. Must neither raise nor wait.
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
         def request(
             self, message: dict[str, Any], link: Link, lane: Hashable = None, deadline: float | None = None, /
         ) -> None: ...
+        def late_progress(self, params: Any, link: Link, /) -> None: ...
+        def drop(self, link: Link, /) -> None: ...
 
 
 class LinkLost(Exception):
-    """The link belongs to a child or session that is gone; nothing was sent. Internal: a new link is opened."""
+    """The link belongs to a child or stream that is gone; nothing was sent. Internal: a new link is opened."""
 
 
 class Link:
@@ -41,14 +44,16 @@ class Link:
         era: The era at the agreed revision.
         session_id: What the server named this session, or None. Never shown.
         wire: The unchanging part of each HTTP request, None over stdio.
-        process: Which child this was agreed with, counted from 1; 0 over HTTP.
+        process: Which child or stream this was agreed with, counted from 1; 0 over Streamable HTTP.
         proven: Has a result come under it?
         capabilities: What the server declared, None while unknown.
         server_info: The server's own name and version, None while unknown.
         instructions: The server's advice for language models, or None.
+        awaited: The calls whose answer may come on any stream of the session, None where streams are not resumed.
     """
 
     __slots__ = (
+        "awaited",
         "capabilities",
         "era",
         "instructions",
@@ -75,6 +80,7 @@ class Link:
         self.capabilities: dict[str, Any] | None = None
         self.server_info: dict[str, Any] | None = None
         self.instructions: str | None = None
+        self.awaited: Awaited | None = None
 
     def __repr__(self) -> str:
         return f"<Link {self.era.name} {self.era.revision}>"

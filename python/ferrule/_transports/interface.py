@@ -14,14 +14,16 @@ class Transport(Protocol):
 
     Attributes:
         label: The server as texts name it: no credentials, no query.
-        http: Is a request an HTTP exchange of its own?
+        http: Do messages travel over HTTP?
+        listens: Can a stream be opened for what the server sends unasked, and another one resumed?
         sends_credential: Do requests carry authorization?
-        process: Which child is running, counted from 1; 0 where there is none.
+        process: Which child, or stream of the old HTTP transport, is there, counted from 1; 0 where there is none.
         inbound: Whom to tell of messages that answer no call.
     """
 
     label: str
     http: bool
+    listens: bool
     sends_credential: bool
     process: int
     inbound: Inbound
@@ -33,7 +35,7 @@ class Transport(Protocol):
         """The unchanging part of each request under this era and session; None over stdio."""
 
     async def start(self, deadline: float) -> None:
-        """Have a child running (stdio); nothing over HTTP."""
+        """Have a child running (stdio), or a stream open (HTTP+SSE); nothing over Streamable HTTP."""
 
     def attend(self, link: Link) -> None:
         """Have what the server sends read also while no call waits, where nobody would (stdio)."""

@@ -10,6 +10,7 @@ from ..errors import InvalidMessage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from typing import Any, TypeGuard
 
     from .._io.interface import Slot
@@ -37,6 +38,20 @@ def is_error_without_id(message: Any) -> bool:
     return type(error) is dict and type(error.get("code")) is int
 
 
+_SESSION_IS_GONE = (
+    r"\b(?:no valid|invalid|missing|unknown|expired|no such)(?: or \w+)? (?:mcp[- ])?session"
+    r"|\bsession(?:[- ]id)?(?: header| id)*(?: is| was| has| has been| does)?"
+    r" (?:not found|not exist|invalid|missing|required|unknown|expired|terminated)\b"
+)
+
+
+def says_session_is_gone(body: bytes) -> bool:
+    """Does the body of a refusal name a missing or invalid session? Many servers say so with 400 where 404 is meant."""
+    import re
+
+    return re.search(_SESSION_IS_GONE, body[:1024].decode("latin-1"), re.IGNORECASE) is not None
+
+
 def progress_token(params: object) -> object:
     """The token of a progress notification's parameters, None when there is none."""
     return params.get("progressToken") if type(params) is dict else None
@@ -50,6 +65,26 @@ def post_progress(call: Call, slot: Slot, params: Any, max_queue: int) -> None:
     elif not call.overrun:
         call.overrun = True
         _log.warning("%s: the progress handler is %d notifications behind: some are dropped", call.method.name, waiting)
+
+
+async def wait_for(slot: Slot, call: Call, wait: Callable[[Slot, float], Awaitable[None]]) -> None:
+    """Wait until the slot is done, and hand the progress that comes before that to the caller's handler.
+
+    Args:
+        slot: What is waited for.
+        call: Whose deadline counts, which progress may move.
+        wait: How it is waited for: a connection's or the IO's way.
+
+    Raises:
+        Expired: At the deadline.
+    """
+    while True:
+        if slot.mail and call.deliver is not None:
+            await call.deliver(slot.take_mail())
+        elif slot.done:
+            return
+        else:
+            await wait(slot, call.deadline)
 
 
 def check_answer(message: dict[str, Any], where: str) -> None:

@@ -61,6 +61,7 @@ class StdioTransport:
     )
 
     http = False
+    listens = False
     sends_credential = False
 
     def __init__(self, io: IO, target: Stdio, limits: Limits) -> None:

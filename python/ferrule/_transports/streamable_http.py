@@ -9,45 +9,35 @@ from __future__ import annotations
 from .. import _log
 from .._http.content import may_be_message, refusal
 from .._http.exchange import NOBODY, Exchange
-from .._http.pool import Pool
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
-from .._io import Expired
-from .._json import dumps, loads
+from .._json import loads
 from .._wire import BODY, END, HEAD, KIND_JSON, KIND_SSE, RequestTemplate
-from ..errors import (
-    AuthError,
-    ConfigError,
-    ConnectionClosed,
-    FerruleError,
-    InvalidMessage,
-    SessionExpired,
-)
+from ..errors import ConnectionClosed, FerruleError, InvalidMessage, SessionExpired
+from .http_requests import HttpTransport
 from .messages import PROGRESS, is_answer, is_error_without_id, post_progress, progress_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from .._core import ResponseHead
     from .._http.connection import Answer, Connection, Frame
-    from .._http.url import Url
-    from .._io.interface import IO, Slot
+    from .._io.interface import Slot
     from .._protocol.era import Era
-    from ..limits import Limits
     from .call import Call, Inbound, Link
-
-    Auth = str | Callable[[], str]
-
-_ACCEPT_POST = "application/json, text/event-stream"
-_ACCEPT_ENCODING = "gzip, deflate"
+    from .http_requests import Auth
+    from .http_sse import HttpSse
+    from .streams import Cursor
 
 
 class PostExchange(Exchange):
     """A POST that carries a call: takes its answer out of whatever form it comes in."""
 
-    __slots__ = ("body", "call", "flags", "head", "inbound", "link")
+    __slots__ = ("__weakref__", "body", "call", "cursor", "flags", "head", "inbound", "link")
+
+    cursor: Cursor
+    """How far the stream was read; not there until an event says something of its place in it."""
 
     def __init__(self, slot: Slot, call: Call, link: Link, inbound: Inbound) -> None:
         self.slot = slot
@@ -70,6 +60,8 @@ class PostExchange(Exchange):
         self.slot.set(None)
 
     def on_event(self, data: bytes, flags: int, id: str | None, retry: int | None) -> None:
+        if (id is not None or retry is not None) and not self.slot.done:
+            self._note(id, retry)
         if not data or self.slot.done:
             return
         try:
@@ -86,7 +78,23 @@ class PostExchange(Exchange):
             self.slot.set(None)
 
     def on_failed(self, error: FerruleError) -> None:
-        self.slot.fail(error)
+        if isinstance(error, ConnectionClosed) and getattr(self, "cursor", None) is not None:
+            self.cursor.lost = error
+            self.slot.set(None)
+        else:
+            self.slot.fail(error)
+
+    def _note(self, id: str | None, retry: int | None) -> None:
+        """The stream can be resumed, if this session's can: its answer may come elsewhere from now on."""
+        awaited = self.link.awaited
+        if awaited is None:
+            return
+        if getattr(self, "cursor", None) is None:
+            from .streams import Cursor
+
+            self.cursor = Cursor()
+            awaited.enter(self)
+        self.cursor.note(id, retry)
 
     def _take(self, message: Any) -> None:
         if type(message) is dict:
@@ -94,7 +102,7 @@ class PostExchange(Exchange):
                 self._take_unasked(message)
             elif is_answer(message, self.call.id):
                 self.slot.set(message)
-            else:
+            elif self.link.awaited is None or not self.link.awaited.answer(message):
                 _log.debug("%s: an answer with another id was dropped", self.call.method.name)
         elif type(message) is list and self.link.era.batches:
             self.take_batch(message)
@@ -112,115 +120,41 @@ class PostExchange(Exchange):
             self.inbound.request(message, self.link, self, self.call.deadline)
         elif message["method"] != PROGRESS:
             self.inbound.notification(message, self.link, self)
-        elif self.call.deliver is not None:
+        else:
             params = message.get("params")
-            if progress_token(params) == self.call.id:
+            if progress_token(params) != self.call.id:
+                self._take_progress_of_others(params)
+            elif self.call.deliver is not None:
                 post_progress(self.call, self.slot, params, self.inbound.max_queue)
 
+    def _take_progress_of_others(self, params: Any) -> None:
+        awaited = self.link.awaited
+        if awaited is None or not awaited.progress(params, self.inbound.max_queue):
+            self.inbound.late_progress(params, self.link)
 
-class PlainExchange(Exchange):
-    """Any other request: only its status matters."""
+
+class StreamableHTTP(HttpTransport):
+    """The way to one MCP endpoint, under one set of headers."""
 
     __slots__ = ()
 
-    def on_head(self, head: ResponseHead) -> None:
-        # Not at the end: an answer that was not asked for may go on for ever.
-        self.slot.set(head)
-
-    def on_failed(self, error: FerruleError) -> None:
-        self.slot.fail(error)
-
-
-class StreamableHTTP:
-    """The way to one MCP endpoint, under one set of headers.
-
-    Attributes:
-        label: The endpoint without credentials and query.
-        inbound: Whom to tell of messages that answer no call.
-    """
-
-    __slots__ = (
-        "_asks",
-        "_auth",
-        "_headers",
-        "_io",
-        "_limits",
-        "_place",
-        "_pool",
-        "inbound",
-        "label",
-        "process",
-        "sends_credential",
-    )
-
-    http = True
-
-    def __init__(
-        self,
-        io: IO,
-        pool: Pool,
-        place: Place,
-        limits: Limits,
-        headers: tuple[tuple[str, str], ...] = (),
-        auth: Auth | None = None,
-    ) -> None:
-        url = place.url
-        if url.userinfo is not None and (auth is not None or _names_authorization(headers)):
-            raise ConfigError("the URL holds a user, and an Authorization header or auth= was given too: give one")
-        self._io = io
-        self._asks = io.blocking and not url.is_https
-        self._pool = pool
-        self._place = place
-        self._limits = limits
-        self._headers = headers
-        self._auth = auth
-        self.inbound: Inbound
-        self.process = 0
-        self.label = url.label
-        self.sends_credential = auth is not None or url.userinfo is not None or _names_authorization(headers)
+    listens = True
 
     def view(self, headers: tuple[tuple[str, str], ...], auth: Auth | None) -> StreamableHTTP:
         """The same endpoint and connections under other headers."""
         return StreamableHTTP(self._io, self._pool, self._place, self._limits, headers, auth)
 
+    def as_http_sse(self) -> HttpSse:
+        """The transport of 2024-11-05 to the same place, over the same connections and under the same headers."""
+        from .http_sse import HttpSse
+
+        return HttpSse(self._io, self._pool, self._place, self._limits, self._headers, self._auth)
+
     # Requests as bytes
 
     def wire(self, era: Era | None, session_id: str | None) -> RequestTemplate:
         """The unchanging part of each POST under this era and session."""
-        return self._template("POST", era, session_id)
-
-    def _template(self, verb: str, era: Era | None, session_id: str | None) -> RequestTemplate:
-        url = self._place.url
-        headers = [("Host", url.host_header)]
-        if not any(name.lower() == "user-agent" for name, _ in self._headers):
-            headers.append(("User-Agent", "ferrule"))
-        headers.append(("Accept", _ACCEPT_POST))
-        headers.append(("Accept-Encoding", _ACCEPT_ENCODING))
-        if verb == "POST":
-            headers.append(("Content-Type", "application/json"))
-        if era is not None:
-            headers.append(("MCP-Protocol-Version", era.revision))
-        if session_id is not None:
-            headers.append(("Mcp-Session-Id", session_id))
-        basic = url.basic_authorization()
-        if basic is not None:
-            headers.append(("Authorization", basic))
-        elif isinstance(self._auth, str):
-            headers.append(("Authorization", f"Bearer {self._auth}"))
-        headers.extend(self._headers)
-        try:
-            return RequestTemplate(verb, url.target, headers, mirror=era is not None and era.mirrors)
-        except ValueError:
-            raise ConfigError(f"{self.label}: auth or a header holds a character no header may carry") from None
-
-    def _fresh_headers(self) -> list[tuple[str, str]] | None:
-        """Headers that are asked for anew for each request."""
-        if self._auth is None or isinstance(self._auth, str):
-            return None
-        token = self._auth()
-        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise ConfigError(f"{self.label}: the function given as auth must return printable ASCII text")
-        return [("Authorization", f"Bearer {token}")]
+        return self.template("POST", self._place.url, era, session_id)
 
     # Requests
 
@@ -236,7 +170,7 @@ class StreamableHTTP:
         assert wire is not None
         fresh = None if self._auth is None else self._fresh_headers()
         data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
-        asked = self._ask(call, data) if self._asks and not call.bypass else None
+        asked = self._ask(call, data) if self._pool.asks and not call.bypass else None
         if isinstance(asked, dict):
             return asked
         slot = self._io.slot()
@@ -266,10 +200,19 @@ class StreamableHTTP:
         message = slot.result()
         if message is not None:
             return message  # type: ignore[no-any-return]
+        if exchange.body is None or (head is not None and head.status in REDIRECTS):
+            return await self._go_on(exchange, head, trail)
+        return self._read(exchange, head, call, link)
+
+    async def _go_on(self, exchange: PostExchange, head: ResponseHead | None, trail: Trail | None) -> dict[str, Any]:
+        """Where the answer is when it was neither in the body nor among the events."""
+        call, link = exchange.call, exchange.link
         if head is not None and head.status in REDIRECTS:
             trail = trail or Trail(self._limits.max_redirects)
-            self._follow(trail, head, link)
+            self.follow(trail, head, link)
             return await self.request(call, link, trail)
+        if exchange.body is None and getattr(exchange, "cursor", None) is not None:
+            return await self._resume(exchange)
         return self._read(exchange, head, call, link)
 
     def _ask(self, call: Call, data: bytes) -> dict[str, Any] | tuple[Connection, list[Frame]] | None:
@@ -316,30 +259,20 @@ class StreamableHTTP:
         if link.era.cancels_by_closing or exchange.slot.done or not call.method.cancellable:
             connection.leave(exchange)
             return
-        # The stream stays open until the server was told: closing it is no cancellation in this era.
-        told = self._io.slot()
-        with self._io.mutex():
-            self._place.farewells.add(told)
-        self._io.background(self._cancel(exchange, link, connection, told))
+        # The stream stays open until the server was told: closing it is no cancellation in this era. Not `close`:
+        # if the answer came after all, the connection serves somebody else by now.
+        self.cancel_in_background(call, link, lambda: connection.leave(exchange))
 
-    async def _cancel(self, exchange: PostExchange, link: Link, connection: Connection, told: Slot) -> None:
-        try:
-            deadline = self._io.now() + self._limits.cancel_timeout
-            params = dumps({"requestId": exchange.call.id, "reason": "the caller gave up"})
-            await self.notify("notifications/cancelled", params, link, deadline)
-        except (FerruleError, Expired) as error:
-            _log.debug("a cancellation could not be told: %s", type(error).__name__)
-        finally:
-            # Not `close`: if the answer came after all, the connection serves somebody else by now.
-            connection.leave(exchange)
-            with self._io.mutex():
-                self._place.farewells.discard(told)
-            told.set(None)
-
-    def _follow(self, trail: Trail, head: ResponseHead, link: Link) -> None:
+    def follow(self, trail: Trail, head: ResponseHead, link: Link) -> None:
         """Go where a redirect within the origin leads, now and from now on."""
         self._place.url = trail.follow(self._place.url, head.status, head.get("location"))
         link.wire = self.wire(link.era, link.session_id)
+
+    async def _resume(self, exchange: PostExchange) -> dict[str, Any]:
+        """The answer to a call whose stream ended without it, after the server had named an event to go on from."""
+        from .resumption import Resumption
+
+        return await Resumption(self, exchange, self._io, self._limits).answer()
 
     def _read(self, exchange: PostExchange, head: ResponseHead | None, call: Call, link: Link) -> dict[str, Any]:
         """The answer in a body that was no event stream, or an error that says what came instead."""
@@ -362,39 +295,29 @@ class StreamableHTTP:
             raise ConnectionClosed(f"{where}: ended before the answer", request_sent=call.sent)
         if head.kind == KIND_SSE and head.status == 200:
             raise ConnectionClosed(f"{where}: the event stream ended before the answer", request_sent=True)
-        self._check_status(head, link, where)
+        self.check_status(head, link, where)
         body = exchange.body
         if not body or not may_be_message(head, body):
-            raise refusal(head, where)
+            raise self._refusal(exchange, head, where)
         try:
             message = loads(body, exchange.flags)
         except InvalidMessage as error:
             if head.kind == KIND_JSON and head.status < 400:
                 raise InvalidMessage(f"{where}: {error}") from None
-            raise refusal(head, where) from None
+            raise self._refusal(exchange, head, where) from None
         if is_answer(message, call.id):
             return message
         return self._pick(message, exchange, head)
-
-    def _where(self, call: Call) -> str:
-        """Method and server, for texts."""
-        return f"{call.method.name} at {self.label}"
-
-    def _check_status(self, head: ResponseHead, link: Link, where: str) -> None:
-        """Raise for the statuses whose meaning no body changes."""
-        if head.status == 401:
-            raise AuthError(f"{where}: HTTP 401, the server wants authorization", status=401)
-        if head.status == 404 and link.session_id is not None:
-            raise SessionExpired(f"{where}: the server does not know the session any more")
 
     def _pick(self, message: Any, exchange: PostExchange, head: ResponseHead) -> dict[str, Any]:
         """The answer in a body that is not simply the answer."""
         where = self._where(exchange.call)
         if head.status >= 400:
-            if is_error_without_id(message):
+            error = self._refusal(exchange, head, where)
+            if is_error_without_id(message) and not isinstance(error, SessionExpired):
                 # It is an answer to what was posted: there was nothing else it could answer (W12).
                 return message  # type: ignore[no-any-return]
-            raise refusal(head, where)
+            raise error
         if type(message) is dict:
             raise InvalidMessage(f"{where}: the answer has another id")
         if type(message) is not list or not exchange.link.era.batches:
@@ -405,92 +328,21 @@ class StreamableHTTP:
             raise InvalidMessage(f"{where}: the batch does not hold the answer")
         return exchange.slot.result()  # type: ignore[no-any-return]
 
-    # Beside requests
+    def _refusal(self, exchange: PostExchange, head: ResponseHead, where: str) -> FerruleError:
+        """What a status without an answer means; 400 may mean what 404 does, if the body says so."""
+        body = exchange.body
+        if head.status == 400 and body and exchange.link.session_id is not None:
+            from .messages import says_session_is_gone
 
-    async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
-        """Send a notification and see it accepted with any 2xx."""
+            if says_session_is_gone(body):
+                return SessionExpired(f"{where}: the server does not know the session any more")
+        return refusal(head, where)
 
-        def data(wire: RequestTemplate) -> bytes:
-            return wire.request(None, method, None, params, None, None, self._fresh_headers())
-
-        await self._deliver(data, method, link, deadline)
-
-    async def reply(self, message: dict[str, Any], link: Link, deadline: float) -> None:
-        """Post the answer to a request of the server's."""
-        body = dumps(message)
-        await self._deliver(lambda wire: wire.body(body, self._fresh_headers()), "a reply", link, deadline)
-
-    async def _deliver(self, make: Callable[[RequestTemplate], bytes], what: str, link: Link, deadline: float) -> None:
-        """Post what is not answered, and see it accepted; redirects are followed as for a request."""
-        trail = Trail(self._limits.max_redirects)
-        while True:
-            wire = link.wire
-            assert wire is not None
-            head = await self._send(make(wire), deadline)
-            if head.status not in REDIRECTS:
-                break
-            self._follow(trail, head, link)
-        self._check_accepted(head, what, link)
+    # The end
 
     async def end_session(self, link: Link, deadline: float) -> None:
         """DELETE the session (2025-11-25, Session Management); 404 and 405 are as good as 200."""
         if link.session_id is None:
             return
-        template = self._template("DELETE", link.era, link.session_id)
+        template = self.template("DELETE", self._place.url, link.era, link.session_id)
         await self._send(template.bare(self._fresh_headers()), deadline)
-
-    async def _send(self, data: bytes, deadline: float) -> ResponseHead:
-        exchange = PlainExchange(self._io.slot())
-        connection = await self._pool.send(exchange, data, deadline, bypass=True)
-        try:
-            await connection.wait(exchange.slot, deadline)
-        finally:
-            connection.leave(exchange)
-        return exchange.slot.result()  # type: ignore[no-any-return]
-
-    def _check_accepted(self, head: ResponseHead, what: str, link: Link) -> None:
-        if 200 <= head.status < 300:
-            return
-        where = f"{what} at {self.label}"
-        self._check_status(head, link, where)
-        raise refusal(head, where)
-
-    # The end
-
-    async def close(self, deadline: float) -> None:
-        """Close all connections; exchanges under way fail with ConnectionClosed.
-
-        Cancellations that are being told are finished first: a server without sessions learns by no other means.
-        """
-        with self._io.mutex():
-            farewells = list(self._place.farewells)
-        try:
-            for told in farewells:
-                await self._io.wait(told, deadline)
-        except Expired:
-            _log.debug("not every cancellation could be told before closing")
-        finally:
-            await self._pool.close()
-
-    def abandon(self) -> None:
-        """After fork: drop what was inherited without a word on the wire."""
-        self._pool.abandon()
-
-
-class Place:
-    """Where the endpoint is now, and what is still to be said there: shared by all views.
-
-    Attributes:
-        url: What requests are made for; redirects within the origin are remembered.
-        farewells: Of each cancellation that is being told, the slot that is set when it is over.
-    """
-
-    __slots__ = ("__weakref__", "farewells", "url")
-
-    def __init__(self, url: Url) -> None:
-        self.url = url
-        self.farewells: set[Slot] = set()
-
-
-def _names_authorization(headers: tuple[tuple[str, str], ...]) -> bool:
-    return any(name.lower() == "authorization" for name, _ in headers)

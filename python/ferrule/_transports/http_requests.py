@@ -1,0 +1,270 @@
+"""What both HTTP transports share: how requests look, how what needs no answer is sent, how calls are cancelled.
+
+Knows headers, redirects and statuses; nothing of where answers come from.
+"""
+
+from __future__ import annotations
+
+from .. import _log
+from .._http.content import refusal
+from .._http.exchange import Exchange
+from .._http.pool import Pool
+from .._http.redirects import STATUSES as REDIRECTS
+from .._http.redirects import Trail
+from .._io import Expired
+from .._json import dumps
+from .._wire import RequestTemplate
+from ..errors import AuthError, ConfigError, FerruleError, SessionExpired
+from .call import LinkLost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._core import ResponseHead
+    from .._http.connection import Connection
+    from .._http.url import Url
+    from .._io.interface import IO, Slot
+    from .._protocol.era import Era
+    from ..limits import Limits
+    from .call import Call, Inbound, Link
+    from .streams import StreamExchange
+
+    Auth = str | Callable[[], str]
+
+_ACCEPT_POST = "application/json, text/event-stream"
+_ACCEPT_GET = "text/event-stream"
+_ACCEPT_ENCODING = "gzip, deflate"
+
+
+class PlainExchange(Exchange):
+    """Any other request: only its status matters."""
+
+    __slots__ = ()
+
+    def on_head(self, head: ResponseHead) -> None:
+        # Not at the end: an answer that was not asked for may go on for ever.
+        self.slot.set(head)
+
+    def on_failed(self, error: FerruleError) -> None:
+        self.slot.fail(error)
+
+
+class HttpTransport:
+    """One way to an endpoint, under one set of headers.
+
+    Attributes:
+        label: The endpoint without credentials and query.
+        process: Which stream the messages go with, counted from 1; 0 where each request has its own.
+        inbound: Whom to tell of messages that answer no call.
+    """
+
+    __slots__ = (
+        "_auth",
+        "_headers",
+        "_io",
+        "_limits",
+        "_place",
+        "_pool",
+        "inbound",
+        "label",
+        "process",
+        "sends_credential",
+    )
+
+    http = True
+
+    def __init__(
+        self,
+        io: IO,
+        pool: Pool,
+        place: Place,
+        limits: Limits,
+        headers: tuple[tuple[str, str], ...] = (),
+        auth: Auth | None = None,
+    ) -> None:
+        url = place.url
+        if url.userinfo is not None and (auth is not None or _names_authorization(headers)):
+            raise ConfigError("the URL holds a user, and an Authorization header or auth= was given too: give one")
+        self._io = io
+        self._pool = pool
+        self._place = place
+        self._limits = limits
+        self._headers = headers
+        self._auth = auth
+        self.inbound: Inbound
+        self.process = 0
+        self.label = url.label
+        self.sends_credential = auth is not None or url.userinfo is not None or _names_authorization(headers)
+
+    # Requests as bytes
+
+    def template(self, verb: str, url: Url, era: Era | None, session_id: str | None) -> RequestTemplate:
+        """The unchanging part of requests to `url` under this era and session."""
+        headers = [("Host", url.host_header)]
+        if not any(name.lower() == "user-agent" for name, _ in self._headers):
+            headers.append(("User-Agent", "ferrule"))
+        headers.append(("Accept", _ACCEPT_GET if verb == "GET" else _ACCEPT_POST))
+        # A stream that stays open would hold a decoder of 40 KB, and events would wait in the server's encoder.
+        headers.append(("Accept-Encoding", "identity" if verb == "GET" else _ACCEPT_ENCODING))
+        if verb == "POST":
+            headers.append(("Content-Type", "application/json"))
+        if era is not None:
+            headers.append(("MCP-Protocol-Version", era.revision))
+        if session_id is not None:
+            headers.append(("Mcp-Session-Id", session_id))
+        basic = url.basic_authorization()
+        if basic is not None:
+            headers.append(("Authorization", basic))
+        elif isinstance(self._auth, str):
+            headers.append(("Authorization", f"Bearer {self._auth}"))
+        headers.extend(self._headers)
+        try:
+            return RequestTemplate(verb, url.target, headers, mirror=era is not None and era.mirrors)
+        except ValueError:
+            raise ConfigError(f"{self.label}: auth or a header holds a character no header may carry") from None
+
+    def _fresh_headers(self) -> list[tuple[str, str]] | None:
+        """Headers that are asked for anew for each request."""
+        if self._auth is None or isinstance(self._auth, str):
+            return None
+        token = self._auth()
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            raise ConfigError(f"{self.label}: the function given as auth must return printable ASCII text")
+        return [("Authorization", f"Bearer {token}")]
+
+    # Beside requests
+
+    async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
+        """Send a notification and see it accepted with any 2xx."""
+
+        def data(wire: RequestTemplate) -> bytes:
+            return wire.request(None, method, None, params, None, None, self._fresh_headers())
+
+        await self._deliver(data, method, link, deadline)
+
+    async def reply(self, message: dict[str, Any], link: Link, deadline: float) -> None:
+        """Post the answer to a request of the server's."""
+        body = dumps(message)
+        await self._deliver(lambda wire: wire.body(body, self._fresh_headers()), "a reply", link, deadline)
+
+    async def _deliver(self, make: Callable[[RequestTemplate], bytes], what: str, link: Link, deadline: float) -> None:
+        """Post what is not answered, and see it accepted; redirects are followed as for a request."""
+        trail = Trail(self._limits.max_redirects)
+        while True:
+            wire = link.wire
+            assert wire is not None
+            head = await self._send(make(wire), deadline)
+            if head.status not in REDIRECTS:
+                break
+            self.follow(trail, head, link)
+        self._check_accepted(head, what, link)
+
+    async def _send(self, data: bytes, deadline: float) -> ResponseHead:
+        exchange = PlainExchange(self._io.slot())
+        connection = await self._pool.send(exchange, data, deadline, bypass=True)
+        try:
+            await connection.wait(exchange.slot, deadline)
+        finally:
+            connection.leave(exchange)
+        return exchange.slot.result()  # type: ignore[no-any-return]
+
+    async def open_stream(self, exchange: StreamExchange, link: Link, deadline: float) -> Connection:
+        """Ask for an event stream by GET, after the last event that the exchange's cursor knows.
+
+        The caller waits for `exchange.slot` on the connection, then leaves it. Not counted against
+        `Limits.max_connections`.
+        """
+        headers = list(self._fresh_headers() or ())
+        last = exchange.cursor.id
+        if last is not None:
+            headers.append(("Last-Event-ID", last))
+        template = self.template("GET", self._place.url, link.era, link.session_id)
+        return await self._pool.send(exchange, template.bare(headers), deadline, bypass=True)
+
+    def follow(self, trail: Trail, head: ResponseHead, link: Link) -> None:
+        """Go where a redirect within the origin leads, now and from now on."""
+        raise NotImplementedError
+
+    # What answers say by their status
+
+    def _where(self, call: Call) -> str:
+        """Method and server, for texts."""
+        return f"{call.method.name} at {self.label}"
+
+    def check_status(self, head: ResponseHead, link: Link, where: str) -> None:
+        """Raise for the statuses whose meaning no body changes."""
+        if head.status == 401:
+            raise AuthError(f"{where}: HTTP 401, the server wants authorization", status=401)
+        if head.status == 404 and link.session_id is not None:
+            raise SessionExpired(f"{where}: the server does not know the session any more")
+
+    def _check_accepted(self, head: ResponseHead, what: str, link: Link) -> None:
+        if 200 <= head.status < 300:
+            return
+        where = f"{what} at {self.label}"
+        self.check_status(head, link, where)
+        raise refusal(head, where)
+
+    # Giving up
+
+    def cancel_in_background(self, call: Call, link: Link, then: Callable[[], object]) -> None:
+        """Tell the server that nobody waits for the answer any more, then do what has to come after that."""
+        told = self._io.slot()
+        with self._io.mutex():
+            self._place.farewells.add(told)
+        self._io.background(self._cancel(call, link, told, then))
+
+    async def _cancel(self, call: Call, link: Link, told: Slot, then: Callable[[], object]) -> None:
+        try:
+            deadline = self._io.now() + self._limits.cancel_timeout
+            params = dumps({"requestId": call.id, "reason": "the caller gave up"})
+            await self.notify("notifications/cancelled", params, link, deadline)
+        except (FerruleError, Expired, LinkLost) as error:
+            _log.debug("a cancellation could not be told: %s", type(error).__name__)
+        finally:
+            then()
+            with self._io.mutex():
+                self._place.farewells.discard(told)
+            told.set(None)
+
+    # The end
+
+    async def close(self, deadline: float) -> None:
+        """Close all connections; exchanges under way fail with ConnectionClosed.
+
+        Cancellations that are being told are finished first: a server without sessions learns by no other means.
+        """
+        with self._io.mutex():
+            farewells = list(self._place.farewells)
+        try:
+            for told in farewells:
+                await self._io.wait(told, deadline)
+        except Expired:
+            _log.debug("not every cancellation could be told before closing")
+        finally:
+            await self._pool.close()
+
+    def abandon(self) -> None:
+        """After fork: drop what was inherited without a word on the wire."""
+        self._pool.abandon()
+
+
+class Place:
+    """Where the endpoint is now, and what is still to be said there: shared by all views.
+
+    Attributes:
+        url: What requests are made for; redirects within the origin are remembered.
+        farewells: Of each cancellation that is being told, the slot that is set when it is over.
+    """
+
+    __slots__ = ("__weakref__", "farewells", "url")
+
+    def __init__(self, url: Url) -> None:
+        self.url = url
+        self.farewells: set[Slot] = set()
+
+
+def _names_authorization(headers: tuple[tuple[str, str], ...]) -> bool:
+    return any(name.lower() == "authorization" for name, _ in headers)
