@@ -14,6 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import errors as errors
     from . import types as types
+    from ._async_handles import AsyncSubscription as AsyncSubscription
+    from ._async_handles import AsyncTask as AsyncTask
+    from ._handles import Subscription as Subscription
+    from ._handles import Task as Task
     from ._http.endpoints import Tcp as Tcp
     from ._http.endpoints import Unix as Unix
     from ._session.retry import Retry as Retry
@@ -27,11 +31,15 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AsyncClient": "async_client",
+    "AsyncSubscription": "_async_handles",
+    "AsyncTask": "_async_handles",
     "Client": "client",
     "FerruleError": "errors",
     "Limits": "limits",
     "Retry": "_session.retry",
     "Stdio": "_transports.command",
+    "Subscription": "_handles",
+    "Task": "_handles",
     "Tcp": "_http.endpoints",
     "Unix": "_http.endpoints",
 }
@@ -39,11 +47,15 @@ _MODULES = ("errors", "types")
 
 __all__ = [
     "AsyncClient",
+    "AsyncSubscription",
+    "AsyncTask",
     "Client",
     "FerruleError",
     "Limits",
     "Retry",
     "Stdio",
+    "Subscription",
+    "Task",
     "Tcp",
     "Unix",
     "__version__",

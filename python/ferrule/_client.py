@@ -5,18 +5,19 @@ Knows no way to wait: each client adds the methods that do, in its own colour.
 
 from __future__ import annotations
 
-from ._session import features
+from ._session import features, listing
 from ._session.handlers import Handlers
 from ._session.opening import new_session
 from ._session.settings import DEFAULT_TIMEOUT, UNSET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from typing import Any, Self
 
     from ._http.tls import Tls
     from ._io.interface import IO
+    from ._session.paging import Pages
     from ._session.retry import Retry
     from ._session.session import Session
     from ._session.settings import Auth, Headers, RequestMeta, Unset
@@ -147,6 +148,10 @@ class BaseClient:
         view._session = self._session.with_options(headers, auth, timeout, request_meta)
         return view
 
+    def clear_cache(self) -> None:
+        """Forget the lists that `keep_lists` keeps: the next listing asks the server."""
+        listing.clear_cache(self._session)
+
     # What is known of the server
 
     @property
@@ -183,3 +188,37 @@ class BaseClient:
     def prior(self) -> dict[str, Any] | None:
         """What was found out about the server, as JSON data for a later client's `prior=`; None before."""
         return self._session.peer.prior()
+
+
+class Items:
+    """Iterates over the items of a list that comes in pages: the sync client's."""
+
+    __slots__ = ("_pages", "_run")
+
+    def __init__(self, run: Callable[[Coroutine[Any, Any, Any]], Any], pages: Pages) -> None:
+        self._run = run
+        self._pages = pages
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return self._run(self._pages.next())
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+
+class AsyncItems:
+    """Iterates over the items of a list that comes in pages: the asyncio client's."""
+
+    __slots__ = ("_pages",)
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._pages.next()

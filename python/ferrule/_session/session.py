@@ -11,11 +11,11 @@ import math
 from .. import _log
 from .._io import Closing, Expired
 from .._json import dumps
+from .._protocol.declared import require
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
-from .._transports.call import Call, Link, LinkLost
+from .._transports.call import Call, Link, LinkLost, WatchedCall
 from .._transports.messages import check_answer
 from ..errors import (
-    CapabilityError,
     ConnectionClosed,
     FerruleError,
     HTTPStatusError,
@@ -28,8 +28,10 @@ from ..errors import (
 from .inbound import Inbound
 from .negotiate import negotiate
 from .progress import Progress
-from .retry import may_repeat
+from .retry import account, may_repeat
 from .settings import UNSET, Unset, ViewSettings, check_timeout
+from .standing import Standing
+from .streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,23 +48,29 @@ _FAREWELLS = 16
 """Sessions that are ended at once on close: each may take a thread and a connection."""
 
 
-class Session:
+class Session(Streams):
     """A view of the client: its credentials and defaults, and the link that goes with them."""
 
-    __slots__ = ("__weakref__", "_generation", "_link", "peer", "root", "transport", "view")
+    __slots__ = ("__weakref__", "_generation", "_link", "inbound", "peer", "root", "standing", "transport", "view")
 
     def __init__(self, peer: Peer, view: ViewSettings, root: Session | None = None) -> None:
         self.peer = peer
         self.view = view
         self.root = root
-        self._link: Link | None = None
+        self.standing: Standing | None = None
         self._attach()
 
     def _attach(self) -> None:
         self._link = None
+        self._begin_streams()
         self.transport: Transport = self.peer.transport.view(self.view.headers, self.view.auth)
-        if self.root is None or self.transport is not self.root.transport:
-            self.transport.inbound = Inbound(self)
+        root = self.root
+        if root is None or self.transport is not root.transport:
+            self.inbound = self.transport.inbound = Inbound(self)
+            self.standing = Standing(self) if self.settings.keep_lists else None
+        else:
+            self.inbound = root.inbound
+            self.standing = root.standing = root.standing or Standing(root)
         # Last: until then other threads come here too.
         self._generation = self.peer.generation
 
@@ -185,6 +193,7 @@ class Session:
         if closed:
             await self.disconnect(link, deadline)
             self.check_open()
+        await self._set_up(link, deadline)
         return link
 
     def drop(self, link: Link) -> None:
@@ -194,6 +203,8 @@ class Session:
             for session in (self, self.root):
                 if session is not None and session._link is link:
                     session._link = None
+        if self.standing is not None:
+            self.standing.lost()
 
     def check_open(self) -> None:
         """Raise ConnectionClosed once the client was closed."""
@@ -244,7 +255,7 @@ class Session:
                 error = self._interrupted(signal, method, call)
             except FerruleError as failure:
                 error = failure
-            _account(error, call, earlier)
+            account(error, call, earlier)
             if call is None:
                 # Connecting was tried as often as it may be, or nothing may be sent at all.
                 raise error
@@ -276,9 +287,12 @@ class Session:
         extra = self._meta(meta)
         if progress is not None:
             extra[PROGRESS_TOKEN] = call_id
-        call = Call(call_id, method, name, params, dumps(extra, "_meta") if extra else None, deadline)
-        if progress is not None:
-            call.deliver = progress.for_call(call, self.io)
+        meta_bytes = dumps(extra, "_meta") if extra else None
+        if progress is None:
+            return Call(call_id, method, name, params, meta_bytes, deadline)
+        call = WatchedCall(call_id, method, name, params, meta_bytes, deadline)
+        call.deliver = progress.for_call(call, self.io)
+        self.inbound.watch(call)
         return call
 
     def _meta(self, meta: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -296,9 +310,7 @@ class Session:
 
     def _require(self, capability: str, declared: dict[str, Any], method: Method) -> None:
         if capability not in declared:
-            raise CapabilityError(
-                f"{method.name}: {self.label} did not declare the capability {capability}; nothing was sent"
-            )
+            require(declared, capability, method.name, self.label)
 
     def _result(self, message: dict[str, Any], call: Call, link: Link) -> dict[str, Any]:
         result: dict[str, Any] | None = message.get("result")
@@ -447,6 +459,8 @@ class Session:
         self.enter()
         peer = self.peer
         deadline = peer.io.now() + peer.settings.limits.close_timeout
+        if self.standing is not None:
+            self.standing.end(self)
         if self.root is not None:
             link = self._link
             if link is not None and link in peer.sessions:
@@ -477,17 +491,3 @@ class Session:
         for link, session in sessions:
             if self.io.now() < deadline:
                 await session.disconnect(link, deadline)
-
-
-def _account(error: FerruleError, call: Call | None, earlier: FerruleError | None) -> None:
-    """Say on the error what is true of the operation as a whole, all its attempts together."""
-    if call is not None and call.sent:
-        error.request_sent = True
-    if earlier is None:
-        return
-    error.request_sent = error.request_sent or earlier.request_sent
-    first: BaseException = error
-    while first is not earlier and first.__cause__ is not None:
-        first = first.__cause__
-    if first is not earlier:
-        first.__cause__ = earlier

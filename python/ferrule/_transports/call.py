@@ -7,10 +7,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Hashable
     from typing import Any, Protocol
 
     from .._core import RequestTemplate, ResponseHead
+    from .._io.interface import Slot
     from .._protocol.era import Era
     from .._protocol.methods import Method
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
         max_queue: int
 
-        def notification(self, message: dict[str, Any], /) -> None: ...
-        def request(self, message: dict[str, Any], link: Link, /) -> None: ...
+        def notification(self, message: dict[str, Any], link: Link, lane: Hashable = None, /) -> None: ...
+        def request(self, message: dict[str, Any], link: Link, lane: Hashable = None, /) -> None: ...
+        def late_progress(self, params: Any, link: Link, /) -> None: ...
 
 
 class LinkLost(Exception):
@@ -130,3 +132,27 @@ class Call:
 
     def __repr__(self) -> str:
         return f"<Call {self.method.name} id={self.id}>"
+
+
+class WatchedCall(Call):
+    """A call whose progress somebody wants: it may come on another stream than the call's own.
+
+    Attributes:
+        slot: What the call waits on, once it is under way.
+    """
+
+    __slots__ = ("__weakref__", "slot")
+
+    slot: Slot | None
+
+    def __init__(
+        self,
+        id: int,
+        method: Method,
+        name: str | None,
+        params: bytes | None,
+        meta: bytes | None,
+        deadline: float,
+    ) -> None:
+        super().__init__(id, method, name, params, meta, deadline)
+        self.slot = None

@@ -105,10 +105,12 @@ class PostExchange(Exchange):
         if "id" in message:
             self.inbound.request(message, self.link)
         elif message["method"] != PROGRESS:
-            self.inbound.notification(message)
-        elif self.call.deliver is not None:
+            self.inbound.notification(message, self.link)
+        else:
             params = message.get("params")
-            if progress_token(params) == self.call.id:
+            if progress_token(params) != self.call.id:
+                self.inbound.late_progress(params, self.link)
+            elif self.call.deliver is not None:
                 post_progress(self.call, self.slot, params, self.inbound.max_queue)
 
 
@@ -227,6 +229,8 @@ class StreamableHTTP:
         data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
         slot = self._io.slot()
         exchange = PostExchange(slot, call, link, self.inbound)
+        if call.deliver is not None:
+            call.slot = slot  # type: ignore[attr-defined]
         connection = None
         try:
             # The warm path: an idle connection, no coroutine for the write.
@@ -359,6 +363,13 @@ class StreamableHTTP:
         return exchange.slot.result()  # type: ignore[no-any-return]
 
     # Beside requests
+
+    async def wait(self, slot: Slot, link: Link, deadline: float) -> None:
+        """See `interface.Transport.wait`."""
+        await self._io.wait(slot, deadline)
+
+    def poll(self) -> None:
+        """See `interface.Transport.poll`."""
 
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
         """Send a notification and see it accepted with any 2xx."""

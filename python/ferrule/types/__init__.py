@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from .content import ResourceLink as ResourceLink
     from .content import TextContent as TextContent
     from .content import UnknownContent as UnknownContent
+    from .events import Event as Event
+    from .events import Honored as Honored
+    from .events import Missed as Missed
+    from .events import PromptsChanged as PromptsChanged
+    from .events import ResourcesChanged as ResourcesChanged
+    from .events import ResourceUpdated as ResourceUpdated
+    from .events import TaskChanged as TaskChanged
+    from .events import ToolsChanged as ToolsChanged
     from .prompts import GetPromptResult as GetPromptResult
     from .prompts import ListPromptsResult as ListPromptsResult
     from .prompts import Prompt as Prompt
@@ -40,6 +48,9 @@ if TYPE_CHECKING:
     from .server import ListCapability as ListCapability
     from .server import ResourcesCapability as ResourcesCapability
     from .server import ServerCapabilities as ServerCapabilities
+    from .tasks import CreateTaskResult as CreateTaskResult
+    from .tasks import ListTasksResult as ListTasksResult
+    from .tasks import TaskInfo as TaskInfo
     from .tools import CallToolResult as CallToolResult
     from .tools import ListToolsResult as ListToolsResult
     from .tools import Tool as Tool
@@ -48,6 +59,8 @@ if TYPE_CHECKING:
     from .utilities import CompleteResult as CompleteResult
     from .utilities import Completion as Completion
     from .utilities import Progress as Progress
+    from .utilities import PromptReference as PromptReference
+    from .utilities import ResourceTemplateReference as ResourceTemplateReference
 
 _HOME = {
     "Annotations": "common",
@@ -58,9 +71,12 @@ _HOME = {
     "CompleteResult": "utilities",
     "Completion": "utilities",
     "ContentBlock": "content",
+    "CreateTaskResult": "tasks",
     "DiscoverResult": "server",
     "EmbeddedResource": "content",
+    "Event": "events",
     "GetPromptResult": "prompts",
+    "Honored": "events",
     "Icon": "common",
     "ImageContent": "content",
     "Implementation": "common",
@@ -70,23 +86,33 @@ _HOME = {
     "ListResourceTemplatesResult": "resources",
     "ListResourcesResult": "resources",
     "ListResult": "common",
+    "ListTasksResult": "tasks",
     "ListToolsResult": "tools",
+    "Missed": "events",
     "Progress": "utilities",
     "Prompt": "prompts",
     "PromptArgument": "prompts",
     "PromptMessage": "prompts",
+    "PromptReference": "utilities",
+    "PromptsChanged": "events",
     "ReadResourceResult": "resources",
     "Resource": "resources",
     "ResourceLink": "content",
     "ResourceTemplate": "resources",
+    "ResourceTemplateReference": "utilities",
+    "ResourceUpdated": "events",
     "ResourcesCapability": "server",
+    "ResourcesChanged": "events",
     "Result": "common",
     "ServerCapabilities": "server",
+    "TaskChanged": "events",
+    "TaskInfo": "tasks",
     "TextContent": "content",
     "TextResourceContents": "resources",
     "Tool": "tools",
     "ToolAnnotations": "tools",
     "ToolExecution": "tools",
+    "ToolsChanged": "events",
     "UnknownContent": "content",
     "Value": "_base",
 }
