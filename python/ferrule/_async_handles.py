@@ -55,7 +55,7 @@ class AsyncSubscription:
         traceback: TracebackType | None,
     ) -> None:
         if kind is None or issubclass(kind, Exception):
-            await self.close()
+            await self.aclose()
         else:
             self._core.abandon()
 
@@ -77,7 +77,7 @@ class AsyncSubscription:
         """
         return await self._core.next_within(timeout)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """End it. Idempotent. Resources nobody else watches are unsubscribed, within `Limits.cancel_timeout`."""
         await self._core.close()
 
