@@ -13,6 +13,7 @@ import sys
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import Completion, CompletionArgument
 
 server = MCPServer("sdk-server", version="2.3.0", instructions="A server for tests.")
 
@@ -66,6 +67,13 @@ def square(n: int) -> str:
 def greet(who: str) -> str:
     """Ask for a greeting."""
     return f"Greet {who}."
+
+
+@server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
+async def complete(ref: object, argument: CompletionArgument, context: object) -> Completion:
+    """Complete with names."""
+    names = [name for name in ("Ann", "Anton", "Bea") if name.startswith(argument.value)]
+    return Completion(values=names, total=len(names), has_more=False)
 
 
 def serve_http(*, json_response: bool) -> None:
