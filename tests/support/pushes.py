@@ -112,3 +112,25 @@ class Sessions:
                 script(turn)
 
         return step
+
+
+URI = "demo://a"
+
+
+def subscribing(serve: Any, pushes: Pushes, **rules: Any) -> Any:
+    """A server over HTTP that announces changes."""
+    return serve(
+        {
+            "initialize": opening(),
+            "GET": pushes,
+            "resources/subscribe": answer({}),
+            "resources/unsubscribe": answer({}),
+            **rules,
+        },
+        era="handshake",
+    )
+
+
+def uris(server: Any, method: str) -> list[str]:
+    """The resources that requests of this method named, in order."""
+    return [call.params["uri"] for call in server.calls(method)]
