@@ -15,6 +15,7 @@ from ferrule.types import (
     ResourceUpdated,
     ToolsChanged,
 )
+from tests.session.test_fork import play
 from tests.support import child as on_stdio
 from tests.support.clients import run_async
 from tests.support.pushes import CHANGING, URI, Pushes, Sessions, note, opened, opening, subscribing, uris
@@ -221,3 +222,29 @@ def test_a_server_that_does_not_agree_in_time_is_a_timeout(flavour: Any, serve: 
     server.rules["resources/subscribe"] = answer({})
     with client.subscribe(uris=[URI]) as changes:
         assert changes.honored.uris == (URI,)
+
+
+@pytest.mark.req("L2", "V3")
+def test_a_fork_ends_the_subscription_in_the_child_alone(serve: Any) -> None:
+    server = subscribing(serve, Pushes(), initialize=opening(sessions=Sessions()))
+    report = play(
+        """
+client = Client(target, keep_lists=True)
+client.list_tools()
+changes = client.subscribe(uris=["demo://a"])
+with changes:
+    def body():
+        assert list(changes) == []
+        changes.close()
+        client.list_tools()
+        client.close()
+    report["child"] = ended(fork(body))
+    report["parent"] = len(client.list_tools())
+client.close()
+""",
+        server.url,
+    )
+    assert report == {"child": 0, "parent": 1}
+    assert uris(server, "resources/subscribe") == uris(server, "resources/unsubscribe") == [URI]
+    assert [call.header("mcp-session-id") for call in server.calls("tools/list")] == ["session-1", "session-2"]
+    assert {call.header("mcp-session-id") for call in server.calls("resources/unsubscribe")} == {"session-1"}
