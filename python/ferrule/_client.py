@@ -83,7 +83,8 @@ class BaseClient:
             on_notification: Takes every other notification: `handler(notification, context)`.
             listen: Keep a stream open for what the server sends unasked (handshake era over HTTP). Default: when
                 a handler, subscription or kept list could use it.
-            keep_lists: Keep lists until the server says that they changed (handshake era).
+            keep_lists: Keep lists in memory until the server says that they changed, the session is a new one, or
+                `clear_cache` is called (handshake era). At most `Limits.max_cache_bytes`.
             capabilities: Client capabilities to declare beside those the handlers imply, as in the schema's
                 `ClientCapabilities`.
             log_level: The least severe log message the server may send with its answers (stateless era).

@@ -139,3 +139,13 @@ def test_tasks_work_over_stdio_also_for_a_view(flavour: Any, child: Any) -> None
     assert view.call_tool("echo").text == "ok"
     assert server.calls()[0]["params"]["task"] == {}
     assert client.call_tool_task("echo").result().text == "ok"
+
+
+@pytest.mark.req("K1", "T1")
+def test_max_total_bounds_a_task_too(flavour: Any, serve: Any) -> None:
+    server = tasking(serve, **{"tools/list": REQUIRED, "tasks/get": states("working")})
+    client = flavour.connect(server.url, limits=FAST)
+    client.list_tools()
+    with pytest.raises(RequestTimeout):
+        client.call_tool("echo", max_total=0.1)
+    server.wait_until(lambda: server.count("tasks/cancel") == 1)

@@ -13,7 +13,6 @@ from ..types.tools import CallToolResult
 from .arguments import check_text, hoist_meta, progress_for, split_meta
 from .negotiate import take_discovered
 from .settings import UNSET
-from .standing import standing_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,6 +202,8 @@ async def set_log_level(session: Session, level: str, timeout: Timeout) -> None:
     deadline = session.enter_until(timeout)
     if level not in _LEVELS:
         raise ConfigError(f"log level: expected one of {', '.join(_LEVELS)}")
+    from .standing import standing_of
+
     standing = standing_of(session)
     link = await session.link_by(deadline, "logging/setLevel")
     if link.era.handshake:

@@ -9,12 +9,10 @@ from .. import types
 from .._io import Closing, Expired
 from .._json import dumps
 from .._protocol import methods
-from .._protocol.declared import declares
 from ..errors import ConnectionClosed, InvalidParams, InvalidResult, RequestTimeout
 from .arguments import is_text
 from .paging import Pages
 from .settings import UNSET
-from .standing import standing_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,7 +139,12 @@ def _read(session: Session, listing: Listing, result: dict[str, Any]) -> Any:
 def _note_task_support(session: Session, page: types.ListToolsResult) -> None:
     """Remember which tools can be called as tasks, where the server has tasks at all (Tool-Level Negotiation)."""
     link = session.link
-    if link is None or not declares(link.capabilities, methods.TOOLS_CALL_AS_TASK.capability or ""):
+    if link is None or not link.capabilities or "tasks" not in link.capabilities:
+        return
+    from .._protocol.declared import declares
+    from .standing import standing_of
+
+    if not declares(link.capabilities, "tasks.requests.tools.call"):
         return
     standing = standing_of(session)
     with session.io.mutex():

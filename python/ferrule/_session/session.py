@@ -11,7 +11,6 @@ import math
 from .. import _log
 from .._io import Closing, Expired
 from .._json import dumps
-from .._protocol.declared import require
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
 from .._transports.call import Call, Link, LinkLost, WatchedCall
 from .._transports.messages import check_answer
@@ -30,7 +29,6 @@ from .negotiate import negotiate
 from .progress import Progress
 from .retry import account, may_repeat
 from .settings import UNSET, Unset, ViewSettings, check_timeout
-from .standing import Standing
 from .streams import Streams
 
 TYPE_CHECKING = False
@@ -43,9 +41,17 @@ if TYPE_CHECKING:
     from .._transports.interface import Transport
     from .peer import Peer
     from .settings import Auth, Headers, RequestMeta
+    from .standing import Standing
 
 _FAREWELLS = 16
 """Sessions that are ended at once on close: each may take a thread and a connection."""
+
+
+def new_standing(session: Session) -> Standing:
+    """What a session keeps between calls: most programs need nothing of it."""
+    from .standing import Standing
+
+    return Standing(session)
 
 
 class Session(Streams):
@@ -57,7 +63,6 @@ class Session(Streams):
         self.peer = peer
         self.view = view
         self.root = root
-        self.standing: Standing | None = None
         self._attach()
 
     def _attach(self) -> None:
@@ -67,10 +72,10 @@ class Session(Streams):
         root = self.root
         if root is None or self.transport is not root.transport:
             self.inbound = self.transport.inbound = Inbound(self)
-            self.standing = Standing(self) if self.settings.keep_lists else None
+            self.standing: Standing | None = new_standing(self) if self.settings.keep_lists else None
         else:
             self.inbound = root.inbound
-            self.standing = root.standing = root.standing or Standing(root)
+            self.standing = root.standing = root.standing or new_standing(root)
         # Last: until then other threads come here too.
         self._generation = self.peer.generation
 
@@ -310,6 +315,8 @@ class Session(Streams):
 
     def _require(self, capability: str, declared: dict[str, Any], method: Method) -> None:
         if capability not in declared:
+            from .._protocol.declared import require
+
             require(declared, capability, method.name, self.label)
 
     def _result(self, message: dict[str, Any], call: Call, link: Link) -> dict[str, Any]:

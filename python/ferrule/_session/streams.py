@@ -5,7 +5,10 @@ Knows when both are wanted; how the stream is read is the transport's business.
 
 from __future__ import annotations
 
+import contextlib
+
 from .. import _log
+from .._io import Expired
 from .._transports.call import LinkLost
 from ..errors import FerruleError
 
@@ -54,7 +57,8 @@ class Streams:
         exchange = GetExchange(self.io, link, self.inbound)
         data = self.transport._template("GET", link.era, link.session_id).bare(self.transport._fresh_headers())
         self.io.background(hear(self.transport, exchange, data, deadline))
-        await self.io.wait(exchange.headers, deadline)
+        with contextlib.suppress(Expired):
+            await self.io.wait(exchange.headers, deadline)
 
     async def _set_up(self, link: Link, deadline: float) -> None:
         """What a new link needs before it is used."""

@@ -330,6 +330,9 @@ async def call_as_task(
     raise_on_error: bool,
 ) -> CallToolResult:
     """Call a tool that can be called in no other way, and wait for its end (Tool-Level Negotiation)."""
+    max_total = progress[3]
+    if max_total is not None:
+        deadline = min(deadline, session.deadline(max_total))
     task = await _create(session, name, arguments, None, deadline, progress, meta, idempotent)
     try:
         return await task.result_by(deadline, raise_on_error)
@@ -360,8 +363,6 @@ async def _create(
     check_text(name, "name")
     given, meta = hoist_meta(arguments, meta)
     handler, reset, timeout, max_total = wishes
-    if max_total is not None:
-        deadline = min(deadline, session.deadline(max_total))
     tasks = await _tasks_of(session, deadline, "tools/call as a task")
     _check_support(session, name)
     mail = Mail(session.io, session.settings.limits.max_queue)
