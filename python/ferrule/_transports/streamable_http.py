@@ -108,10 +108,11 @@ class PostExchange(Exchange):
             self.inbound.notification(message, self.link)
         else:
             params = message.get("params")
-            if progress_token(params) != self.call.id:
+            if progress_token(params) == self.call.id:
+                if self.call.deliver is not None:
+                    post_progress(self.call, self.slot, params, self.inbound.max_queue)
+            else:
                 self.inbound.late_progress(params, self.link)
-            elif self.call.deliver is not None:
-                post_progress(self.call, self.slot, params, self.inbound.max_queue)
 
 
 class PlainExchange(Exchange):
