@@ -31,6 +31,10 @@ DEFAULTS = {
     "listen_wait": 1.0,
     "max_handlers": 32,
     "max_queue": 1024,
+    "max_cache_bytes": 16 * 1024 * 1024,
+    "poll_interval": 1.0,
+    "min_poll_interval": 0.1,
+    "max_poll_interval": 60.0,
     "max_rounds": 10,
     "stderr_tail_bytes": 8192,
     "exit_grace": 2.0,
@@ -39,7 +43,7 @@ DEFAULTS = {
     "max_restart_backoff": 30.0,
     "max_retry_after": 60.0,
 }
-WORDS = {64 * 1024 * 1024: "64 MiB", 64 * 1024: "64 KiB", 100_000: "100,000"}
+WORDS = {64 * 1024 * 1024: "64 MiB", 16 * 1024 * 1024: "16 MiB", 64 * 1024: "64 KiB", 100_000: "100,000"}
 each = pytest.mark.parametrize(("name", "default"), DEFAULTS.items(), ids=DEFAULTS.keys())
 
 

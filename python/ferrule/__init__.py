@@ -14,6 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import errors as errors
     from . import types as types
+    from ._async_handles import AsyncSubscription as AsyncSubscription
+    from ._async_handles import AsyncTask as AsyncTask
+    from ._handles import Subscription as Subscription
+    from ._handles import Task as Task
     from ._http.endpoints import Tcp as Tcp
     from ._http.endpoints import Unix as Unix
     from ._session.retry import Retry as Retry
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AsyncClient": "async_client",
+    "AsyncSubscription": "_async_handles",
+    "AsyncTask": "_async_handles",
     "Client": "client",
     "CreateMessageResult": "types.sampling",
     "ElicitResult": "types.elicitation",
@@ -40,6 +46,8 @@ _HOMES = {
     "Root": "types.roots",
     "SamplingRejected": "types.sampling",
     "Stdio": "_transports.command",
+    "Subscription": "_handles",
+    "Task": "_handles",
     "Tcp": "_http.endpoints",
     "Unix": "_http.endpoints",
 }
@@ -47,6 +55,8 @@ _MODULES = ("errors", "types")
 
 __all__ = [
     "AsyncClient",
+    "AsyncSubscription",
+    "AsyncTask",
     "Client",
     "CreateMessageResult",
     "ElicitResult",
@@ -56,6 +66,8 @@ __all__ = [
     "Root",
     "SamplingRejected",
     "Stdio",
+    "Subscription",
+    "Task",
     "Tcp",
     "Unix",
     "__version__",

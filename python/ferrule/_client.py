@@ -5,7 +5,7 @@ Knows no way to wait: each client adds the methods that do, in its own colour.
 
 from __future__ import annotations
 
-from ._session import features
+from ._session import features, listing
 from ._session.handlers import Handlers
 from ._session.opening import new_session
 from ._session.settings import DEFAULT_TIMEOUT, UNSET
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ._http.tls import Tls
     from ._io.interface import IO
+    from ._session.paging import Pages
     from ._session.retry import Retry
     from ._session.session import Session
     from ._session.settings import Auth, Headers, RequestMeta, Unset
@@ -95,7 +96,8 @@ class BaseClient:
                 `handler(notification, context)`, with a `Notification`.
             listen: Keep a stream open for what the server sends unasked (handshake era over HTTP). Default: when
                 a handler, subscription or kept list could use it.
-            keep_lists: Keep lists until the server says that they changed (handshake era).
+            keep_lists: Keep lists in memory until the server says that they changed, the session is a new one, or
+                `clear_cache` is called (handshake era). At most `Limits.max_cache_bytes`.
             capabilities: Client capabilities to declare beside those the handlers imply, as in the schema's
                 `ClientCapabilities`.
             log_level: The least severe log message the server may send with its answers (stateless era).
@@ -162,6 +164,10 @@ class BaseClient:
         view._session = self._session.with_options(headers, auth, timeout, request_meta)
         return view
 
+    def clear_cache(self) -> None:
+        """Forget the lists that `keep_lists` keeps: the next listing asks the server."""
+        listing.clear_cache(self._session)
+
     # What is known of the server
 
     @property
@@ -205,3 +211,37 @@ def with_elicitation() -> Callable[..., Coroutine[Any, Any, CallToolResult]]:
     from ._session.url_elicitation import call_tool
 
     return call_tool
+
+
+class Items:
+    """Iterates over the items of a list that comes in pages: the sync client's."""
+
+    __slots__ = ("_pages", "_run")
+
+    def __init__(self, run: Callable[[Coroutine[Any, Any, Any]], Any], pages: Pages) -> None:
+        self._run = run
+        self._pages = pages
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return self._run(self._pages.next())
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+
+class AsyncItems:
+    """Iterates over the items of a list that comes in pages: the asyncio client's."""
+
+    __slots__ = ("_pages",)
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._pages.next()

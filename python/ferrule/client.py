@@ -5,32 +5,37 @@
 
 from __future__ import annotations
 
-from ._client import BaseClient, with_elicitation
-from ._session import features
+from ._client import BaseClient, Items, with_elicitation
+from ._session import features, listing
 from ._session.handlers import refuse_coroutine_function
 from ._session.settings import UNSET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Any, Self, TypeVar
 
+    from ._handles import Subscription, Task
     from ._io.interface import IO
-    from ._session.paging import Pages
     from ._session.settings import Unset
     from .types import (
         CallToolResult,
+        CompleteResult,
         DiscoverResult,
         GetPromptResult,
         ListPromptsResult,
         ListResourcesResult,
         ListResourceTemplatesResult,
+        ListTasksResult,
         ListToolsResult,
         Prompt,
+        PromptReference,
         ReadResourceResult,
         Resource,
         ResourceTemplate,
+        ResourceTemplateReference,
+        TaskInfo,
         Tool,
     )
 
@@ -125,59 +130,59 @@ class Client(BaseClient):
             CapabilityError: The server has no tools; nothing was sent.
             FerruleError: See `call_tool`.
         """
-        return self._run(features.list_all(self._session, features.TOOLS, timeout))
+        return self._run(listing.list_all(self._session, listing.TOOLS, timeout))
 
     def list_tools_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListToolsResult:
         """One page of the tools: the first, or the one at a `next_cursor`."""
-        page: ListToolsResult = self._run(features.list_page(self._session, features.TOOLS, cursor, timeout))
+        page: ListToolsResult = self._run(listing.list_page(self._session, listing.TOOLS, cursor, timeout))
         return page
 
     def iter_tools(self, *, timeout: Timeout = UNSET) -> Iterator[Tool]:
         """The tools, each page fetched when it is needed; the timeout is for each page."""
-        return _Items(self._run, features.iterate(self._session, features.TOOLS, timeout))
+        return Items(self._run, listing.iterate(self._session, listing.TOOLS, timeout))
 
     def list_resources(self, *, timeout: Timeout = UNSET) -> list[Resource]:
         """All resources, from all pages (server/resources, Listing Resources). As `list_tools`."""
-        return self._run(features.list_all(self._session, features.RESOURCES, timeout))
+        return self._run(listing.list_all(self._session, listing.RESOURCES, timeout))
 
     def list_resources_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListResourcesResult:
         """One page of the resources."""
-        page: ListResourcesResult = self._run(features.list_page(self._session, features.RESOURCES, cursor, timeout))
+        page: ListResourcesResult = self._run(listing.list_page(self._session, listing.RESOURCES, cursor, timeout))
         return page
 
     def iter_resources(self, *, timeout: Timeout = UNSET) -> Iterator[Resource]:
         """The resources, each page fetched when it is needed."""
-        return _Items(self._run, features.iterate(self._session, features.RESOURCES, timeout))
+        return Items(self._run, listing.iterate(self._session, listing.RESOURCES, timeout))
 
     def list_resource_templates(self, *, timeout: Timeout = UNSET) -> list[ResourceTemplate]:
         """All resource templates, from all pages (server/resources, Resource Templates). As `list_tools`."""
-        return self._run(features.list_all(self._session, features.RESOURCE_TEMPLATES, timeout))
+        return self._run(listing.list_all(self._session, listing.RESOURCE_TEMPLATES, timeout))
 
     def list_resource_templates_page(
         self, cursor: str | None = None, *, timeout: Timeout = UNSET
     ) -> ListResourceTemplatesResult:
         """One page of the resource templates."""
         page: ListResourceTemplatesResult = self._run(
-            features.list_page(self._session, features.RESOURCE_TEMPLATES, cursor, timeout)
+            listing.list_page(self._session, listing.RESOURCE_TEMPLATES, cursor, timeout)
         )
         return page
 
     def iter_resource_templates(self, *, timeout: Timeout = UNSET) -> Iterator[ResourceTemplate]:
         """The resource templates, each page fetched when it is needed."""
-        return _Items(self._run, features.iterate(self._session, features.RESOURCE_TEMPLATES, timeout))
+        return Items(self._run, listing.iterate(self._session, listing.RESOURCE_TEMPLATES, timeout))
 
     def list_prompts(self, *, timeout: Timeout = UNSET) -> list[Prompt]:
         """All prompts, from all pages (server/prompts, Listing Prompts). As `list_tools`."""
-        return self._run(features.list_all(self._session, features.PROMPTS, timeout))
+        return self._run(listing.list_all(self._session, listing.PROMPTS, timeout))
 
     def list_prompts_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListPromptsResult:
         """One page of the prompts."""
-        page: ListPromptsResult = self._run(features.list_page(self._session, features.PROMPTS, cursor, timeout))
+        page: ListPromptsResult = self._run(listing.list_page(self._session, listing.PROMPTS, cursor, timeout))
         return page
 
     def iter_prompts(self, *, timeout: Timeout = UNSET) -> Iterator[Prompt]:
         """The prompts, each page fetched when it is needed."""
-        return _Items(self._run, features.iterate(self._session, features.PROMPTS, timeout))
+        return Items(self._run, listing.iterate(self._session, listing.PROMPTS, timeout))
 
     def call_tool(
         self,
@@ -276,6 +281,153 @@ class Client(BaseClient):
         """
         return self._run(features.get_prompt(self._session, name, arguments, timeout=timeout, meta=meta))
 
+    # Tasks
+
+    def list_tasks(self, *, timeout: Timeout = UNSET) -> list[TaskInfo]:
+        """All tasks of this caller's that the server knows (2025-11-25, basic/utilities/tasks, Listing Tasks).
+
+        Raises:
+            CapabilityError: The server does not list tasks; nothing was sent.
+            FerruleError: See `list_tools`.
+        """
+        return self._run(listing.list_all(self._session, listing.TASKS, timeout))
+
+    def list_tasks_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListTasksResult:
+        """One page of the tasks."""
+        page: ListTasksResult = self._run(listing.list_page(self._session, listing.TASKS, cursor, timeout))
+        return page
+
+    def iter_tasks(self, *, timeout: Timeout = UNSET) -> Iterator[TaskInfo]:
+        """The tasks, each page fetched when it is needed."""
+        return Items(self._run, listing.iterate(self._session, listing.TASKS, timeout))
+
+    def call_tool_task(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        ttl: int | None = None,
+        timeout: Timeout = UNSET,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Task:
+        """Call a tool as a task: the server answers at once and goes on (2025-11-25, basic/utilities/tasks).
+
+        Never sent twice. Giving up on this call cancels no task: only `Task.cancel` does.
+
+        Args:
+            name: The tool's name.
+            arguments: As for `call_tool`.
+            ttl: Milliseconds for which the server should keep the task; it may decide otherwise (`task.info.ttl`).
+            timeout: Seconds for the answer that the task was made; default the client's.
+            on_progress: As for `call_tool`, until the task is over; called while `poll` or `result` runs.
+            meta: Members of `_meta` for this request.
+
+        Raises:
+            CapabilityError: The server, or as far as `list_tools` showed the tool, knows no tasks; or its era is the
+                stateless one, whose tasks this version does not speak. Nothing was sent.
+            FerruleError: See `call_tool`.
+        """
+        refuse_coroutine_function("on_progress", on_progress)
+        from ._handles import Task
+        from ._session import tasks
+
+        core = self._run(tasks.call_tool_task(self._session, name, arguments, ttl, timeout, on_progress, meta))
+        return Task(self._run, core)
+
+    def get_task(self, task_id: str, *, timeout: Timeout = UNSET) -> Task:
+        """A task by its id, also one that another process began.
+
+        Raises:
+            CapabilityError: The server knows no tasks; nothing was sent.
+            InvalidParams: It does not know this one.
+            FerruleError: See `call_tool`.
+        """
+        from ._handles import Task
+        from ._session import tasks
+
+        return Task(self._run, self._run(tasks.get_task(self._session, task_id, timeout)))
+
+    # Changes
+
+    def subscribe(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
+        task_ids: Iterable[str] = (),
+        timeout: Timeout = UNSET,
+    ) -> Subscription:
+        """Hear of changes at the server: a context manager that yields the events of `types.events`.
+
+        In the handshake era by notifications and `resources/subscribe` (2025-11-25, server/resources, Subscriptions).
+        One request for each resource, however many subscriptions watch it. What the server did not declare is not
+        `honored`. The stateless era's `subscriptions/listen` is not spoken by this version.
+
+        Args:
+            tools: The list of tools.
+            prompts: The list of prompts.
+            resources: The lists of resources and templates.
+            uris: Single resources to watch; what a server says of parts of them counts.
+            task_ids: Tasks to watch; servers may leave that out, so poll as well.
+            timeout: Seconds for the beginning; default the client's.
+
+        Raises:
+            ConfigError: Nothing was asked for.
+            CapabilityError: On entering: the server announces none of it, or speaks the stateless era. Nothing was
+                sent.
+            FerruleError: On entering: see `call_tool`.
+        """
+        from ._handles import Subscription
+        from ._session.subscriptions import Subscription as Core
+        from ._session.subscriptions import Wanted
+
+        wanted = Wanted(tools, prompts, resources, uris, task_ids)
+        return Subscription(self._run, Core(self._session, wanted, timeout))
+
+    def set_log_level(self, level: str, *, timeout: Timeout = UNSET) -> None:
+        """Choose the least severe of the server's log messages to be sent from now on.
+
+        In the handshake era by `logging/setLevel` (2025-11-25, server/utilities/logging), asked again in a session that
+        replaces a lost one; in the stateless era for this client's later requests, without a word to the server.
+
+        Args:
+            level: "debug", "info", "notice", "warning", "error", "critical", "alert" or "emergency".
+            timeout: Seconds; default the client's.
+
+        Raises:
+            ConfigError: There is no such level.
+            CapabilityError: The server does not log (handshake era); nothing was sent.
+            FerruleError: See `call_tool`.
+        """
+        self._run(features.set_log_level(self._session, level, timeout))
+
+    def complete(
+        self,
+        ref: PromptReference | ResourceTemplateReference | Mapping[str, Any],
+        argument: tuple[str, str] | Mapping[str, str],
+        *,
+        context: Mapping[str, str] | None = None,
+        timeout: Timeout = UNSET,
+        meta: Mapping[str, Any] | None = None,
+    ) -> CompleteResult:
+        """Have the server complete an argument (server/utilities/completion).
+
+        Args:
+            ref: The prompt or resource template: a reference of `types`, or a mapping in the schema's form.
+            argument: Name of the argument and what was typed so far, as a pair or a mapping.
+            context: The other arguments, as far as they are known, by name.
+            timeout: Seconds; default the client's.
+            meta: Members of `_meta` for this request.
+
+        Raises:
+            CapabilityError: The server completes nothing; nothing was sent.
+            FerruleError: See `call_tool`.
+        """
+        return self._run(features.complete(self._session, ref, argument, context, timeout, meta))
+
     def request(
         self,
         method: str,
@@ -329,22 +481,3 @@ class Client(BaseClient):
             FerruleError: The server could not be told.
         """
         self._run(features.notify_roots_changed(self._session, timeout))
-
-
-class _Items:
-    """Iterates over the items of a list that comes in pages."""
-
-    __slots__ = ("_pages", "_run")
-
-    def __init__(self, run: Callable[[Coroutine[Any, Any, Any]], Any], pages: Pages) -> None:
-        self._run = run
-        self._pages = pages
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            return self._run(self._pages.next())
-        except StopAsyncIteration:
-            raise StopIteration from None

@@ -70,6 +70,12 @@ _DOCS = {
     "listen_wait": """Default 1.0 seconds. How long the first call waits for the headers of the
         stream that carries what the server sends unasked. Servers that have one answer within
         milliseconds; some answer only with the first event, and no call may hang on that.""",
+    "max_cache_bytes": """Default 16 MiB. Bytes of kept lists and responses in one session, as JSON;
+        the oldest make room. A thousand tools with their schemas are about one MiB.""",
+    "poll_interval": """Default 1.0 seconds. How long to wait between two looks at a task whose
+        server names no interval, as the official SDKs do.""",
+    "min_poll_interval": """Default 0.1 seconds. The shortest such wait, whatever the server names.""",
+    "max_poll_interval": """Default 60.0 seconds. The longest such wait, whatever the server names.""",
     "max_rounds": """Default 10. Turns of one multi round-trip request. A form and its
         corrections take two or three.""",
     "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for
@@ -112,6 +118,10 @@ class Limits(Frozen):
     listen_wait: float
     max_handlers: int
     max_queue: int
+    max_cache_bytes: int
+    poll_interval: float
+    min_poll_interval: float
+    max_poll_interval: float
     max_rounds: int
     stderr_tail_bytes: int
     exit_grace: float
@@ -140,6 +150,10 @@ class Limits(Frozen):
         listen_wait: float = 1.0,
         max_handlers: int = 32,
         max_queue: int = 1024,
+        max_cache_bytes: int = 16 * _MIB,
+        poll_interval: float = 1.0,
+        min_poll_interval: float = 0.1,
+        max_poll_interval: float = 60.0,
         max_rounds: int = 10,
         stderr_tail_bytes: int = 8192,
         exit_grace: float = 2.0,

@@ -122,6 +122,9 @@ SERVERS = [
 ]
 
 
+EVERYTHING = [real for real in SERVERS if real.name.startswith("everything")]
+
+on_everything = pytest.mark.parametrize("real", EVERYTHING, ids=str, indirect=True)
 on_sdk_servers = pytest.mark.parametrize("real", SDK, ids=str, indirect=True)
 
 

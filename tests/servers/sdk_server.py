@@ -15,6 +15,7 @@ from mcp import types
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.message import ServerMessageMetadata
+from mcp.types import Completion, CompletionArgument
 from pydantic import BaseModel
 from starlette.applications import Starlette
 
@@ -117,6 +118,13 @@ def square(n: int) -> str:
 def greet(who: str) -> str:
     """Ask for a greeting."""
     return f"Greet {who}."
+
+
+@server.completion()  # type: ignore[no-untyped-call, untyped-decorator]
+async def complete(ref: object, argument: CompletionArgument, context: object) -> Completion:
+    """Complete with names."""
+    names = [name for name in ("Ann", "Anton", "Bea") if name.startswith(argument.value)]
+    return Completion(values=names, total=len(names), has_more=False)
 
 
 def serve_http(app: Starlette, path: str) -> None:

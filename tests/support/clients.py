@@ -25,6 +25,8 @@ PATIENCE = 30.0
 """Seconds after which a call that should have ended fails the test."""
 
 _NAMES = {"close": "aclose"}
+_TO_AWAIT = ("__aenter__", "__aiter__", "__anext__", "poll")
+"""Who has one of these is used through a portal as well."""
 
 
 class Portal:
@@ -64,8 +66,7 @@ class Portal:
             return await value if inspect.isawaitable(value) else value
 
         value = _settle(asyncio.run_coroutine_threadsafe(body(), self._loop))
-        wrapped = any(hasattr(value, name) for name in ("__aenter__", "__aiter__", "__anext__"))
-        return Portal(value, self._loop) if wrapped else value
+        return Portal(value, self._loop) if any(hasattr(value, name) for name in _TO_AWAIT) else value
 
 
 class Running:

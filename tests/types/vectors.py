@@ -88,6 +88,16 @@ CAPABILITIES: dict[str, Any] = {
 PAGE = {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "public", "_meta": SERVER}
 
 # (class name, message)
+TASK: dict[str, Any] = {
+    "taskId": "t-1",
+    "status": "working",
+    "createdAt": "2026-03-01T08:00:00Z",
+    "lastUpdatedAt": "2026-03-01T08:00:01Z",
+    "statusMessage": "counting",
+    "ttl": 60000,
+    "pollInterval": 500,
+}
+
 VECTORS: list[tuple[str, dict[str, Any]]] = [
     ("Annotations", NOTES),
     ("Annotations", {}),
@@ -228,4 +238,14 @@ VECTORS: list[tuple[str, dict[str, Any]]] = [
     ("LogMessage", {"level": "debug", "data": None}),
     ("Notification", {"method": "notifications/resources/updated", "params": {"uri": "chart://12"}}),
     ("Notification", {"method": "notifications/tools/list_changed"}),
+    ("PromptReference", {"type": "ref/prompt", "name": "report", "title": "Report"}),
+    ("ResourceTemplateReference", {"type": "ref/resource", "uri": "chart://{number}"}),
+    ("TaskInfo", TASK),
+    ("TaskInfo", {"taskId": "t-2", "status": "completed", "createdAt": "", "lastUpdatedAt": "", "ttl": 0}),
+    ("CreateTaskResult", {"task": TASK, "_meta": {"io.modelcontextprotocol/model-immediate-response": "soon"}}),
+    ("ListTasksResult", {"tasks": [TASK, TASK], "nextCursor": ""}),
+    ("ToolsChanged", {}),
+    ("PromptsChanged", {"_meta": {"a": 1}}),
+    ("ResourcesChanged", {}),
+    ("ResourceUpdated", {"uri": "chart://12", "_meta": {"a": 1}}),
 ]

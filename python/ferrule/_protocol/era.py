@@ -35,6 +35,11 @@ class Era:
     answers_requests: bool
     cancels_by_closing: bool
 
+    @property
+    def declares_completions(self) -> bool:
+        """Is completion a capability that servers declare?"""
+        return True
+
     def __init__(self, revision: str, *, batches: bool = False, meta: bytes | None = None) -> None:
         self.revision = revision
         self.batches = batches

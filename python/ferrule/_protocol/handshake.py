@@ -30,6 +30,11 @@ class HandshakeEra(Era):
     def __init__(self, revision: str) -> None:
         super().__init__(revision, batches=versions.has_batches(revision))
 
+    @property
+    def declares_completions(self) -> bool:
+        """Is completion a capability that servers declare?"""
+        return versions.declares_completions(self.revision)
+
     def check_result(self, method: Method, result: dict[str, Any]) -> None:
         """Every result of this era is complete; a `resultType` in it means nothing."""
 

@@ -11,7 +11,7 @@ class Method:
 
     Attributes:
         name: As on the wire.
-        capability: The server capability it needs, None for none.
+        capability: The server capability it needs, None for none; `a.b` is the member b of the capability a.
         idempotent: Calling it twice is the same as calling it once, so a lost answer may be asked for
             again. Never true of `tools/call`, nor of a method we do not know.
         name_param: The parameter that `Mcp-Name` mirrors (2026-07-28, Streamable HTTP, Standard Request Headers).
@@ -52,10 +52,21 @@ RESOURCES_TEMPLATES_LIST = Method("resources/templates/list", capability="resour
 RESOURCES_READ = Method("resources/read", capability="resources", idempotent=True, name_param="uri", rounds=True)
 PROMPTS_LIST = Method("prompts/list", capability="prompts", idempotent=True)
 PROMPTS_GET = Method("prompts/get", capability="prompts", idempotent=True, name_param="name", rounds=True)
+RESOURCES_SUBSCRIBE = Method("resources/subscribe", capability="resources.subscribe", idempotent=True)
+RESOURCES_UNSUBSCRIBE = Method("resources/unsubscribe", capability="resources.subscribe", idempotent=True)
+LOGGING_SET_LEVEL = Method("logging/setLevel", capability="logging", idempotent=True)
 COMPLETE = Method("completion/complete", capability="completions", idempotent=True)
-TASKS_GET = Method("tasks/get", idempotent=True, name_param="taskId")
-TASKS_UPDATE = Method("tasks/update", name_param="taskId")
-TASKS_CANCEL = Method("tasks/cancel", name_param="taskId")
+TASKS_GET = Method("tasks/get", idempotent=True, name_param="taskId", cancellable=False)
+TASKS_RESULT = Method("tasks/result", idempotent=True, cancellable=False)
+TASKS_LIST = Method("tasks/list", capability="tasks.list", idempotent=True)
+TASKS_UPDATE = Method("tasks/update", name_param="taskId", cancellable=False)
+TASKS_CANCEL = Method("tasks/cancel", name_param="taskId", cancellable=False)
+
+# The same methods under other rules; not looked up by name.
+TOOLS_CALL_AS_TASK = Method("tools/call", capability="tasks.requests.tools.call", name_param="name", cancellable=False)
+"""A task is cancelled by `tasks/cancel` alone (2025-11-25, basic/utilities/cancellation)."""
+COMPLETE_UNDECLARED = Method("completion/complete", idempotent=True)
+"""Revision 2024-11-05 has completion, but no capability that says so."""
 
 METHODS = {
     method.name: method
@@ -70,8 +81,13 @@ METHODS = {
         RESOURCES_READ,
         PROMPTS_LIST,
         PROMPTS_GET,
+        RESOURCES_SUBSCRIBE,
+        RESOURCES_UNSUBSCRIBE,
+        LOGGING_SET_LEVEL,
         COMPLETE,
         TASKS_GET,
+        TASKS_RESULT,
+        TASKS_LIST,
         TASKS_UPDATE,
         TASKS_CANCEL,
     )

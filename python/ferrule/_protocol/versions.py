@@ -25,6 +25,11 @@ def has_batches(revision: str) -> bool:
     return revision in _WITH_BATCHES
 
 
+def declares_completions(revision: str) -> bool:
+    """Does a server of this revision say whether it completes arguments?"""
+    return revision != "2024-11-05"
+
+
 def newest_common(offered: Iterable[str], ours: tuple[str, ...]) -> str | None:
     """The newest of our revisions that the peer offers too, or None.
 

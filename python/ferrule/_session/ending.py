@@ -21,6 +21,8 @@ async def close(session: Session) -> None:
     session.enter()
     peer = session.peer
     deadline = peer.io.now() + peer.settings.limits.close_timeout
+    if session.standing is not None:
+        session.standing.end(session)
     reception = peer.known_reception
     if session.root is not None:
         if reception is not None:

@@ -10,21 +10,25 @@ from .._json import dumps
 from .._protocol import methods
 from ..errors import ConfigError, InvalidResult, ToolError
 from ..types.tools import CallToolResult
+from .arguments import check_text, hoist_meta, progress_for, split_meta
 from .negotiate import take_discovered
-from .paging import Pages
-from .progress import Progress
-from .settings import UNSET, Unset, check_timeout
+from .settings import UNSET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
-    from ..types import DiscoverResult, GetPromptResult, Implementation, ReadResourceResult, ServerCapabilities
+    from ..types import (
+        CompleteResult,
+        DiscoverResult,
+        GetPromptResult,
+        Implementation,
+        ReadResourceResult,
+        ServerCapabilities,
+    )
+    from .arguments import OnProgress, Timeout
     from .session import Session
-
-    Timeout = float | Unset | None
-    OnProgress = Callable[[float, float | None, str | None], Any]
 
 
 async def connect(session: Session, timeout: Timeout = UNSET) -> None:
@@ -85,13 +89,19 @@ async def call_tool(
     """
     deadline = session.enter_until(timeout)
     if type(name) is not str or not name.isascii():
-        _check_text(name, "name")
+        check_text(name, "name")
     if type(arguments) is not dict or "_meta" in arguments:
-        arguments, meta = _hoist_meta(arguments, meta)
+        arguments, meta = hoist_meta(arguments, meta)
+    standing = session.standing
+    if standing is not None and standing.required is not None and name in standing.required:
+        from .tasks import call_as_task
+
+        wishes = (on_progress, reset_on_progress, timeout, max_total)
+        return await call_as_task(session, name, arguments, deadline, wishes, meta, idempotent, raise_on_error)
     params = dumps({"name": name, "arguments": arguments}, "params")
     progress = None
     if on_progress is not None or reset_on_progress:
-        progress = _progress(session, on_progress, reset_on_progress, timeout, max_total)
+        progress = progress_for(session, on_progress, reset_on_progress, timeout, max_total)
     if max_total is not None:
         deadline = min(deadline, session.deadline(max_total))
     result = await session.perform(methods.TOOLS_CALL, params, deadline, name, meta, progress, idempotent)
@@ -103,97 +113,6 @@ async def call_tool(
     return called
 
 
-def _check_text(value: object, where: str) -> None:
-    """Raise TypeError for what is no text, or text that UTF-8 cannot hold."""
-    if not isinstance(value, str):
-        raise TypeError(f"{where}: expected str")
-    if not _is_text(value):
-        raise TypeError(f"{where}: holds a lone surrogate")
-
-
-def _is_text(value: str) -> bool:
-    """Can UTF-8 hold it? JSON escapes can bring what it cannot."""
-    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
-
-
-def _hoist_meta(
-    arguments: Mapping[str, Any] | None, meta: Mapping[str, Any] | None
-) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """`_meta` among the arguments belongs beside them (R6); the caller's mapping stays as it is."""
-    if arguments is None:
-        return {}, meta
-    if not hasattr(arguments, "items"):
-        raise TypeError("arguments: expected a mapping")
-    if "_meta" not in arguments:
-        return arguments, meta
-    hoisted = arguments["_meta"]
-    if not hasattr(hoisted, "items"):
-        raise TypeError("arguments._meta: expected a mapping")
-    rest = {key: value for key, value in arguments.items() if key != "_meta"}
-    return rest, {**hoisted, **(meta or {})}
-
-
-def _progress(
-    session: Session,
-    handler: OnProgress | None,
-    reset: bool,
-    timeout: Timeout,
-    max_total: float | None,
-) -> Progress:
-    seconds = session.view.timeout if isinstance(timeout, Unset) else check_timeout(timeout)
-    if not reset or seconds is None:
-        return Progress(handler, None, 0.0)
-    total = check_timeout(max_total)
-    if total is None:
-        raise ConfigError("reset_on_progress needs max_total: the most seconds the call may take")
-    return Progress(handler, seconds, session.io.now() + total)
-
-
-class Listing:
-    """A list the server offers in pages: its method, and the name of a page's type (loaded when first needed)."""
-
-    __slots__ = ("method", "page")
-
-    def __init__(self, method: methods.Method, page: str) -> None:
-        self.method = method
-        self.page = page
-
-
-TOOLS = Listing(methods.TOOLS_LIST, "ListToolsResult")
-RESOURCES = Listing(methods.RESOURCES_LIST, "ListResourcesResult")
-RESOURCE_TEMPLATES = Listing(methods.RESOURCES_TEMPLATES_LIST, "ListResourceTemplatesResult")
-PROMPTS = Listing(methods.PROMPTS_LIST, "ListPromptsResult")
-
-
-async def list_page(session: Session, listing: Listing, cursor: str | None = None, timeout: Timeout = UNSET) -> Any:
-    """One page of a list: the first, or the one at a cursor."""
-    session.enter()
-    return await _page(session, listing, cursor, session.deadline(timeout))
-
-
-async def list_all(session: Session, listing: Listing, timeout: Timeout = UNSET) -> list[Any]:
-    """All items of a list; the timeout is for all of its pages together."""
-    session.enter()
-    deadline = session.deadline(timeout)
-    pages = Pages(session, listing.method.name, lambda cursor: _page(session, listing, cursor, deadline))
-    return await pages.all()
-
-
-def iterate(session: Session, listing: Listing, timeout: Timeout = UNSET) -> Pages:
-    """The items of a list, page by page as they are asked for; the timeout is for each page."""
-    return Pages(session, listing.method.name, lambda cursor: list_page(session, listing, cursor, timeout))
-
-
-async def _page(session: Session, listing: Listing, cursor: str | None, deadline: float) -> Any:
-    # An empty cursor is a cursor like any other (server/utilities/pagination).
-    params = None if cursor is None else dumps({"cursor": cursor}, "params")
-    result = await session.perform(listing.method, params, deadline=deadline)
-    page = getattr(types, listing.page).from_wire(result, method=listing.method.name)
-    if page.next_cursor is not None and not _is_text(page.next_cursor):
-        raise InvalidResult(listing.method.name, "nextCursor: holds a lone surrogate")
-    return page
-
-
 async def read_resource(
     session: Session,
     uri: str,
@@ -203,7 +122,7 @@ async def read_resource(
 ) -> ReadResourceResult:
     """Read a resource."""
     session.enter()
-    _check_text(uri, "uri")
+    check_text(uri, "uri")
     result = await session.perform(
         methods.RESOURCES_READ,
         dumps({"uri": uri}, "params"),
@@ -224,8 +143,8 @@ async def get_prompt(
 ) -> GetPromptResult:
     """Get a prompt."""
     session.enter()
-    _check_text(name, "name")
-    given, meta = _hoist_meta(arguments, meta)
+    check_text(name, "name")
+    given, meta = hoist_meta(arguments, meta)
     params: dict[str, Any] = {"name": name}
     if given:
         params["arguments"] = given
@@ -239,6 +158,62 @@ async def get_prompt(
     return types.GetPromptResult.from_wire(result, method="prompts/get")
 
 
+async def complete(
+    session: Session,
+    ref: Any,
+    argument: Mapping[str, str] | tuple[str, str],
+    context: Mapping[str, str] | None,
+    timeout: Timeout,
+    meta: Mapping[str, Any] | None,
+) -> CompleteResult:
+    """Have the server complete an argument of a prompt or a variable of a resource template."""
+    deadline = session.enter_until(timeout)
+    params = {"ref": _reference(ref), "argument": _argument(argument)}
+    if context:
+        params["context"] = {"arguments": dict(context)}
+    link = await session.link_by(deadline, "completion/complete")
+    method = methods.COMPLETE if link.era.declares_completions else methods.COMPLETE_UNDECLARED
+    result = await session.perform(method, dumps(params, "params"), deadline, meta=meta)
+    return types.CompleteResult.from_wire(result, method="completion/complete")
+
+
+def _reference(ref: Any) -> Any:
+    """A reference as JSON: from a value of `types`, or a mapping with the schema's names."""
+    if isinstance(ref, (types.PromptReference, types.ResourceTemplateReference)):
+        return ref.to_wire()
+    if hasattr(ref, "items"):
+        return dict(ref)
+    raise TypeError("ref: expected a PromptReference, a ResourceTemplateReference or a mapping")
+
+
+def _argument(argument: Mapping[str, str] | tuple[str, str]) -> dict[str, str]:
+    if isinstance(argument, tuple) and len(argument) == 2:
+        return {"name": argument[0], "value": argument[1]}
+    if hasattr(argument, "items"):
+        return dict(argument)
+    raise TypeError("argument: expected a pair of name and value, or a mapping of both")
+
+
+_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+async def set_log_level(session: Session, level: str, timeout: Timeout) -> None:
+    """Choose the least severe log message to be sent: see `Client.set_log_level`."""
+    deadline = session.enter_until(timeout)
+    if level not in _LEVELS:
+        raise ConfigError(f"log level: expected one of {', '.join(_LEVELS)}")
+    from .standing import standing_of
+
+    standing = standing_of(session)
+    link = await session.link_by(deadline, "logging/setLevel")
+    if link.era.handshake:
+        await session.perform(methods.LOGGING_SET_LEVEL, dumps({"level": level}, "params"), deadline)
+        standing.renew_later()
+    else:
+        link.era = session.peer.stateless_era(link.era.revision, level)
+    standing.log_level = level
+
+
 async def request(
     session: Session,
     method: str,
@@ -250,11 +225,11 @@ async def request(
 ) -> dict[str, Any]:
     """Send any request and return its result as it came."""
     session.enter()
-    _check_text(method, "method")
+    check_text(method, "method")
     row = methods.lookup(method)
-    rest, meta = _split_meta(params)
+    rest, meta = split_meta(params)
     name = rest.get(row.name_param) if row.name_param is not None else None
-    progress = _progress(session, on_progress, False, timeout, None) if on_progress is not None else None
+    progress = progress_for(session, on_progress, False, timeout, None) if on_progress is not None else None
     return await session.perform(
         row,
         dumps(rest, "params") if rest else None,
@@ -275,7 +250,7 @@ async def notify(
 ) -> None:
     """Send a notification."""
     session.enter()
-    _check_text(method, "method")
+    check_text(method, "method")
     deadline = session.deadline(timeout)
     link = await session.link_by(deadline, method)
     if link.era.mirrors and session.transport.http:
@@ -293,17 +268,6 @@ async def notify_roots_changed(session: Session, timeout: Timeout = UNSET) -> No
     link = await session.link_by(deadline, "notifications/roots/list_changed")
     if link.era.handshake:
         await session.notify("notifications/roots/list_changed", None, deadline)
-
-
-def _split_meta(
-    params: Mapping[str, Any] | None,
-) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
-    if not params:
-        return {}, None
-    meta = params.get("_meta")
-    if meta is not None and not hasattr(meta, "items"):
-        raise TypeError("params._meta: expected a mapping")
-    return {key: value for key, value in params.items() if key != "_meta"}, meta
 
 
 # What is known of the server

@@ -139,7 +139,8 @@ async def _find_verdict(session: Session, deadline: float) -> Verdict:
 
 
 def _open_stateless(session: Session, verdict: Verdict) -> Link:
-    era = session.peer.stateless_era(verdict.revision)
+    level = session.standing.log_level if session.standing is not None else None
+    era = session.peer.stateless_era(verdict.revision, level)
     link = Link(era, wire=session.transport.wire(era, None))
     if verdict.discovered is not None:
         take_discovered(link, verdict.discovered)

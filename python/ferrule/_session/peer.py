@@ -63,7 +63,7 @@ class Peer:
 
     def __init__(self, settings: Settings, make: Callable[[], tuple[IO, Transport]]) -> None:
         self._make = make
-        self._eras: dict[str, StatelessEra] = {}
+        self._eras: dict[tuple[str, str | None], StatelessEra] = {}
         self._renewed: dict[IO, tuple[IO, Transport]] = {}
         self.settings = settings
         self.io, self.transport = make()
@@ -113,17 +113,21 @@ class Peer:
                 found = self._reception = self._reception or made
         return found
 
-    def stateless_era(self, revision: str) -> StatelessEra:
-        """The stateless era at `revision`, its envelope serialised once for all views."""
-        era = self._eras.get(revision)
+    def stateless_era(self, revision: str, log_level: str | None = None) -> StatelessEra:
+        """The stateless era at `revision`, its envelope serialised once for all views.
+
+        `log_level`: in place of the constructor's.
+        """
+        settings = self.settings
+        level = log_level or settings.log_level
+        era = self._eras.get((revision, level))
         if era is None:
-            settings = self.settings
-            era = self._eras[revision] = StatelessEra(
+            era = self._eras[revision, level] = StatelessEra(
                 envelope.RequestEnvelope(
                     revision,
                     settings.handlers.capabilities(False, settings.capabilities),
                     settings.client_info,
-                    settings.log_level,
+                    level,
                 )
             )
         return era

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .._transports.call import Link
     from ..types import CallToolResult
-    from .features import OnProgress, Timeout
+    from .arguments import OnProgress, Timeout
     from .session import Session
 
 _COMPLETE = "notifications/elicitation/complete"

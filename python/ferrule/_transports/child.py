@@ -142,13 +142,16 @@ class Child:
                 self._skip(transport, "a request that cannot be answered was skipped")
             else:
                 transport.inbound.request(message, self.link)
+        elif self.link is None:
+            _log.debug("%s: a notification that came before anything was asked was dropped", transport.label)
         elif message["method"] != PROGRESS:
-            if self.link is not None:
-                transport.inbound.notification(message, self.link)
+            transport.inbound.notification(message, self.link)
         else:
             params = message.get("params")
             waiting = self._waiting(progress_token(params))
-            if waiting is not None and waiting[0].deliver is not None:
+            if waiting is None:
+                transport.inbound.late_progress(params, self.link)
+            elif waiting[0].deliver is not None:
                 post_progress(waiting[0], waiting[1], params, transport.inbound.max_queue)
 
     def _take_fault(self, frame: tuple[Any, ...], transport: StdioTransport) -> None:

@@ -136,6 +136,16 @@ class HttpTransport:
 
     # Beside requests
 
+    def attend(self, link: Link) -> None:
+        """See `interface.Transport.attend`: what the server sends unasked comes on streams that are read anyway."""
+
+    async def wait(self, slot: Slot, link: Link, deadline: float) -> None:
+        """See `interface.Transport.wait`."""
+        await self._io.wait(slot, deadline)
+
+    def poll(self) -> None:
+        """See `interface.Transport.poll`."""
+
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
         """Send a notification and see it accepted with any 2xx."""
 

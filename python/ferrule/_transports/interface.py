@@ -52,6 +52,17 @@ class Transport(Protocol):
             FerruleError: The answer did not come; `request_sent` says whether the request went out.
         """
 
+    async def wait(self, slot: Any, link: Link, deadline: float) -> None:
+        """Wait for what a notification puts into the slot; blocking, on stdio: by reading what the child writes.
+
+        Raises:
+            Expired: At the deadline.
+            LinkLost: The child of this link is gone. (Over HTTP nothing tells.)
+        """
+
+    def poll(self) -> None:
+        """Hear what has arrived already. Only on stdio, blocking, is there something to do: nobody else may read."""
+
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
         """Send a notification and see it accepted."""
 

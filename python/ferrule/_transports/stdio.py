@@ -327,6 +327,26 @@ class StdioTransport:
 
     # Beside requests
 
+    async def wait(self, slot: Slot, link: Link, deadline: float) -> None:
+        """See `interface.Transport.wait`."""
+        while not (slot.done or slot.mail):
+            child = self._child
+            if child is None or child.over or child.number != link.process:
+                raise LinkLost
+            look_at = self._io.now() + _LOOK
+            try:
+                await _running(child).stream.wait(slot, min(look_at, deadline))
+            except Expired:
+                if deadline <= look_at:
+                    raise
+                self._look_after(child)
+
+    def poll(self) -> None:
+        """See `interface.Transport.poll`."""
+        child = self._child
+        if child is not None:
+            _running(child).stream.poll()
+
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
         """Write a notification."""
         child = await self._child_for(link, deadline)

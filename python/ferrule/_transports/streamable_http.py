@@ -161,9 +161,6 @@ class StreamableHTTP(HttpTransport):
     async def start(self, deadline: float) -> None:
         """Nothing has to run before the first request."""
 
-    def attend(self, link: Link) -> None:
-        """What the server sends unasked comes on streams of its own."""
-
     async def request(self, call: Call, link: Link, trail: Trail | None = None) -> dict[str, Any]:
         """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""
         wire = link.wire

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from .elicitation import ElicitRequest as ElicitRequest
     from .elicitation import ElicitResult as ElicitResult
     from .elicitation import fill_defaults as fill_defaults
+    from .events import Event as Event
+    from .events import Honored as Honored
+    from .events import Missed as Missed
+    from .events import PromptsChanged as PromptsChanged
+    from .events import ResourcesChanged as ResourcesChanged
+    from .events import ResourceUpdated as ResourceUpdated
+    from .events import TaskChanged as TaskChanged
+    from .events import ToolsChanged as ToolsChanged
     from .notifications import LogMessage as LogMessage
     from .notifications import Notification as Notification
     from .prompts import GetPromptResult as GetPromptResult
@@ -53,6 +61,9 @@ if TYPE_CHECKING:
     from .server import ListCapability as ListCapability
     from .server import ResourcesCapability as ResourcesCapability
     from .server import ServerCapabilities as ServerCapabilities
+    from .tasks import CreateTaskResult as CreateTaskResult
+    from .tasks import ListTasksResult as ListTasksResult
+    from .tasks import TaskInfo as TaskInfo
     from .tools import CallToolResult as CallToolResult
     from .tools import ListToolsResult as ListToolsResult
     from .tools import Tool as Tool
@@ -61,6 +72,8 @@ if TYPE_CHECKING:
     from .utilities import CompleteResult as CompleteResult
     from .utilities import Completion as Completion
     from .utilities import Progress as Progress
+    from .utilities import PromptReference as PromptReference
+    from .utilities import ResourceTemplateReference as ResourceTemplateReference
 
 _HOME = {
     "Annotations": "common",
@@ -73,11 +86,14 @@ _HOME = {
     "ContentBlock": "content",
     "Context": "context",
     "CreateMessageResult": "sampling",
+    "CreateTaskResult": "tasks",
     "DiscoverResult": "server",
     "ElicitRequest": "elicitation",
     "ElicitResult": "elicitation",
     "EmbeddedResource": "content",
+    "Event": "events",
     "GetPromptResult": "prompts",
+    "Honored": "events",
     "Icon": "common",
     "ImageContent": "content",
     "Implementation": "common",
@@ -87,24 +103,33 @@ _HOME = {
     "ListResourceTemplatesResult": "resources",
     "ListResourcesResult": "resources",
     "ListResult": "common",
+    "ListTasksResult": "tasks",
     "ListToolsResult": "tools",
     "LogMessage": "notifications",
     "Notification": "notifications",
+    "Missed": "events",
     "Progress": "utilities",
     "Prompt": "prompts",
     "PromptArgument": "prompts",
     "PromptMessage": "prompts",
+    "PromptReference": "utilities",
+    "PromptsChanged": "events",
     "ReadResourceResult": "resources",
     "Resource": "resources",
     "ResourceLink": "content",
     "ResourceTemplate": "resources",
+    "ResourceTemplateReference": "utilities",
+    "ResourceUpdated": "events",
     "ResourcesCapability": "server",
+    "ResourcesChanged": "events",
     "Result": "common",
     "Root": "roots",
     "SamplingMessage": "sampling",
     "SamplingRejected": "sampling",
     "SamplingRequest": "sampling",
     "ServerCapabilities": "server",
+    "TaskChanged": "events",
+    "TaskInfo": "tasks",
     "TextContent": "content",
     "TextResourceContents": "resources",
     "Tool": "tools",
@@ -112,6 +137,7 @@ _HOME = {
     "ToolExecution": "tools",
     "ToolResultContent": "sampling",
     "ToolUseContent": "sampling",
+    "ToolsChanged": "events",
     "UnknownContent": "content",
     "Value": "_base",
     "fill_defaults": "elicitation",

@@ -7,7 +7,30 @@ from .common import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, ClassVar, Literal
+
+
+class PromptReference(Value):
+    """A prompt whose arguments are to be completed."""
+
+    type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
+    __slots__ = fields(name=required(str), title=optional(str))
+    if TYPE_CHECKING:
+        name: str
+        title: str | None = None
+
+
+class ResourceTemplateReference(Value):
+    """A resource template whose variables are to be completed.
+
+    Attributes:
+        uri: The URI template.
+    """
+
+    type: ClassVar[Literal["ref/resource"]] = "ref/resource"
+    __slots__ = fields(uri=required(str))
+    if TYPE_CHECKING:
+        uri: str
 
 
 class Completion(Value):

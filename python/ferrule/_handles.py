@@ -1,0 +1,176 @@
+"""What the sync client hands out to be used for a while: subscriptions and tasks.
+
+`_async_handles` has their twins. Bodies of one line: the work is the session's.
+"""
+
+from __future__ import annotations
+
+from ._session.settings import UNSET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from types import TracebackType
+    from typing import Any, Self
+
+    from ._session.settings import Unset
+    from ._session.subscriptions import Subscription as Core
+    from ._session.tasks import TaskCore
+    from .types import CallToolResult, Event, Honored, TaskInfo
+
+    Run = Callable[[Coroutine[Any, Any, Any]], Any]
+    Timeout = float | Unset | None
+
+__all__ = ["Subscription", "Task"]
+
+
+class Subscription:
+    """Changes at the server, as `Client.subscribe` gives them: a context manager to iterate over.
+
+        with client.subscribe(tools=True, uris=["file:///a.txt"]) as changes:
+            for event in changes:
+                print(event)
+
+    One reader at a time; `next` waits in the calling thread, no other is needed. Iteration ends when the subscription
+    or the client is closed. A session or child that is lost is opened anew while somebody waits, with pauses, and the
+    subscription goes on there: a `Missed` event says that changes may have gone unheard. So does one in place of events
+    that were dropped because more than `Limits.max_queue` were waiting. Of several waiting events that a list changed
+    one is kept.
+    """
+
+    __slots__ = ("_core", "_run")
+
+    def __init__(self, run: Run, core: Core) -> None:
+        self._run = run
+        self._core = core
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.honored!r}>"
+
+    def __enter__(self) -> Self:
+        self._run(self._core.open())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None or issubclass(kind, Exception):
+            self.close()
+        else:
+            self._core.abandon()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event:
+        try:
+            event: Event = self._run(self._core.next(float("inf")))
+        except StopAsyncIteration:
+            raise StopIteration from None
+        return event
+
+    def next(self, *, timeout: float | None = None) -> Event:
+        """The next event.
+
+        Args:
+            timeout: Seconds to wait for one; default None: as long as it takes.
+
+        Raises:
+            RequestTimeout: There was none; nothing is lost, it may be asked for again.
+            ConnectionClosed: The subscription or the client was closed.
+        """
+        event: Event = self._run(self._core.next_within(timeout))
+        return event
+
+    def close(self) -> None:
+        """End it. Idempotent. Resources nobody else watches are unsubscribed, within `Limits.cancel_timeout`."""
+        self._run(self._core.close())
+
+    @property
+    def honored(self) -> Honored:
+        """What of the wishes the server agreed to; nothing before the `with` block."""
+        return self._core.honored
+
+    @property
+    def lost(self) -> int:
+        """How many events were dropped because they were not taken fast enough."""
+        return self._core.lost
+
+
+class Task:
+    """A tool call that goes on at the server, as `Client.call_tool_task` and `Client.get_task` give it.
+
+    It holds nothing open: forget it, or keep its `id` and go on in another process. Its repr does not show the id.
+    """
+
+    __slots__ = ("_core", "_run")
+
+    def __init__(self, run: Run, core: TaskCore) -> None:
+        self._run = run
+        self._core = core
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {(self.info.is_final and 'over') or 'under way'}>"
+
+    @property
+    def id(self) -> str:
+        """Its id at the server. Who has it may read the result: a secret."""
+        return self._core.id
+
+    @property
+    def info(self) -> TaskInfo:
+        """What the server said of it last; `poll` asks anew."""
+        return self._core.info
+
+    @property
+    def status(self) -> str:
+        """`working`, `input_required`, `completed`, `failed` or `cancelled`, as last heard."""
+        return self._core.info.status
+
+    @property
+    def immediate_response(self) -> str | None:
+        """What to tell the model meanwhile, if the server said so when the task was made."""
+        return self._core.created.immediate_response if self._core.created is not None else None
+
+    def poll(self, *, timeout: Timeout = UNSET) -> TaskInfo:
+        """Ask how it is (basic/utilities/tasks, Getting Tasks).
+
+        Raises:
+            InvalidParams: The server does not know the task, or not any more.
+            FerruleError: See `Client.call_tool`.
+        """
+        info: TaskInfo = self._run(self._core.poll(timeout))
+        return info
+
+    def result(self, *, timeout: Timeout = UNSET, raise_on_error: bool = False) -> CallToolResult:
+        """Wait for its end and return what the tool gave (Retrieving Task Results).
+
+        The server is asked how the task is as often as it wants (within `Limits.min_poll_interval` and
+        `max_poll_interval`), and its notifications are heeded. When it needs input its requests go to the client's
+        handlers.
+
+        Args:
+            timeout: Seconds for all of it; default the client's. None for as long as it takes.
+            raise_on_error: Raise `ToolError` when the result says `is_error`.
+
+        Raises:
+            RequestTimeout: It is not over yet; it goes on, and can be asked for again.
+            RPCError: What the call ended with, or the server knows the task no more.
+            FerruleError: See `Client.call_tool`.
+        """
+        result: CallToolResult = self._run(self._core.result(timeout, raise_on_error))
+        return result
+
+    def cancel(self, *, timeout: Timeout = UNSET) -> TaskInfo:
+        """Have the server give it up (Cancelling Tasks).
+
+        Raises:
+            CapabilityError: The server cannot; nothing was sent.
+            InvalidParams: It is over already.
+            FerruleError: See `Client.call_tool`.
+        """
+        info: TaskInfo = self._run(self._core.cancel(timeout))
+        return info
