@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from .. import _log
-from .._io import Closing, Expired
+from .._io import Closing, Expired, Unsent
 from .._json import dumps
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
 from .._transports.call import Call, Link, LinkLost
@@ -28,7 +28,7 @@ from ..errors import (
 from .inbound import Inbound
 from .negotiate import negotiate
 from .progress import Progress
-from .retry import may_repeat
+from .retry import account, may_repeat, proves_refusal
 from .settings import UNSET, Unset, ViewSettings, check_timeout
 
 TYPE_CHECKING = False
@@ -244,7 +244,7 @@ class Session:
                 error = self._interrupted(signal, method, call)
             except FerruleError as failure:
                 error = failure
-            _account(error, call, earlier)
+            account(error, call, earlier)
             if call is None:
                 # Connecting was tried as often as it may be, or nothing may be sent at all.
                 raise error
@@ -357,8 +357,8 @@ class Session:
             self.drop(link)
             return repeatable
         if verdict is None or not verdict.stateless or self.settings.protocol != "auto":
-            return isinstance(error, UnsupportedProtocolVersion) and self._same_again(error, link)
-        if isinstance(error, UnsupportedProtocolVersion):
+            return proves_refusal(error) and self._same_again(error, link)
+        if proves_refusal(error):
             self._forget(link)
             return True
         if verdict.proven or not isinstance(error, (RPCError, HTTPStatusError)):
@@ -369,9 +369,9 @@ class Session:
         self._forget(link)
         return repeatable
 
-    def _same_again(self, error: UnsupportedProtocolVersion, link: Link) -> bool:
+    def _same_again(self, error: FerruleError, link: Link) -> bool:
         """A pinned revision is refused although the server lists it: worth one more try."""
-        return link.era.revision in error.supported
+        return isinstance(error, UnsupportedProtocolVersion) and link.era.revision in error.supported
 
     def _forget(self, link: Link) -> None:
         self.peer.verdict = None
@@ -414,7 +414,8 @@ class Session:
                 where = f"{method} at {self.label}"
                 if isinstance(signal, Closing):
                     raise ConnectionClosed(f"{where}: the client was closed", request_sent=True) from None
-                raise RequestTimeout(f"{where}: not accepted within the timeout", request_sent=True) from None
+                sent = not isinstance(signal, Unsent)
+                raise RequestTimeout(f"{where}: not accepted within the timeout", request_sent=sent) from None
 
     def reply_in_background(self, message: dict[str, Any], link: Link) -> None:
         """Send the answer to a request of the server's without making the reader wait."""
@@ -477,17 +478,3 @@ class Session:
         for link, session in sessions:
             if self.io.now() < deadline:
                 await session.disconnect(link, deadline)
-
-
-def _account(error: FerruleError, call: Call | None, earlier: FerruleError | None) -> None:
-    """Say on the error what is true of the operation as a whole, all its attempts together."""
-    if call is not None and call.sent:
-        error.request_sent = True
-    if earlier is None:
-        return
-    error.request_sent = error.request_sent or earlier.request_sent
-    first: BaseException = error
-    while first is not earlier and first.__cause__ is not None:
-        first = first.__cause__
-    if first is not earlier:
-        first.__cause__ = earlier

@@ -12,7 +12,7 @@ from .._http.exchange import Exchange
 from .._http.pool import Pool
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
-from .._io import Expired
+from .._io import Closing, Expired, Unsent
 from .._json import dumps, loads
 from .._wire import KIND_JSON, KIND_SSE, RequestTemplate
 from ..errors import (
@@ -361,7 +361,7 @@ class StreamableHTTP:
     # Beside requests
 
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
-        """Send a notification and see it accepted with any 2xx."""
+        """Send a notification and see it accepted with any 2xx. Raises `Unsent` if no byte went out in time."""
 
         def data(wire: RequestTemplate) -> bytes:
             return wire.request(None, method, None, params, None, None, self._fresh_headers())
@@ -394,7 +394,14 @@ class StreamableHTTP:
 
     async def _send(self, data: bytes, deadline: float) -> ResponseHead:
         exchange = PlainExchange(self._io.slot())
-        connection = await self._pool.send(exchange, data, deadline, bypass=True)
+        try:
+            connection = await self._pool.send(exchange, data, deadline, bypass=True)
+        except (Expired, Closing) as signal:
+            if exchange.sent:
+                raise
+            if isinstance(signal, Expired):
+                raise Unsent from None
+            raise ConnectionClosed(f"{self.label}: the client was closed", request_sent=False) from None
         try:
             await connection.wait(exchange.slot, deadline)
         finally:
