@@ -1,10 +1,10 @@
 """A server that misbehaves at any byte as `fault_plans` says, over HTTP and as a child on stdio.
 
-Over HTTP it is a program of its own, so that it shares no interpreter lock with the client: `running()` starts it,
-a line with a path on its control port tells it that the
-case there is over. The path of a request is the case's seed and a name for this life of it. On stdio `command` serves
-one case; what it received over all its lives stands in FOLDER/seen, and the file
-FOLDER/healed ends the case. After that all is answered well.
+Over HTTP it is a program of its own, so that it shares no interpreter lock with the client: `running()` starts it. The
+path of a request, `/seed/name/...`, says which case this is and, by a name, which life of it; that path as a line on
+its control port says that the case is over, and brings back how often each call arrived. On stdio `command` serves one
+case; what arrived over all its lives stands in FOLDER/seen, and the file FOLDER/healed ends the case. After that all is
+answered well.
 """
 
 from __future__ import annotations
@@ -93,10 +93,12 @@ LIVES: dict[str, Life] = {}
 
 
 def life_at(path: str) -> Life:
-    """The life that a path stands for."""
-    life = LIVES.get(path)
+    """The life that a path stands for: `/seed/name/...`."""
+    _, seed, name, *_ = path.split("/")
+    key = f"{seed}/{name}"
+    life = LIVES.get(key)
     if life is None:
-        life = LIVES[path] = Life(int(path.split("/")[1]))
+        life = LIVES[key] = Life(int(seed))
     return life
 
 

@@ -50,7 +50,7 @@ class Stage:
         self.case = case
         self.ports = ports
         self.folder = folder
-        self.path = f"/{case.seed}/{folder.name}"
+        self.path = f"/{case.seed}/{folder.name}/mcp"
         self.problems: list[str] = []
         self.denied: dict[int, str] = {}
         """The errors, as text, of calls that were not sent if one believes them."""
