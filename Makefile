@@ -9,7 +9,7 @@ RUST_SOURCES := $(shell find rust/wire rust/py -type f \( -name '*.rs' -o -name 
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint bench conformance fuzz check clean mutants
+.PHONY: help demo build test lint bench conformance fuzz soak check clean mutants
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -39,6 +39,8 @@ bench: $(VENV)/.dev build ## Measure against the floors and the peers, and hold 
 	$(PY) benches/framing.py
 	$(PY) benches/startup.py --check
 	$(PY) benches/calls.py --check
+	$(PY) benches/leaks.py --check
+	$(PY) benches/listeners.py --check
 
 conformance: $(VENV)/.dev build ## Run the official conformance suite's client scenarios
 	$(PY) tests/conformance/run.py
@@ -52,6 +54,9 @@ fuzz: ## Fuzz each decoder of the Rust core, after it has found the faults plant
 		fi; \
 	done
 	cargo run $(FUZZ)
+
+soak: $(VENV)/.dev build ## Play 100,000 cases of the fault server (FERRULE_FAULT_CASES says how many); takes an hour
+	FERRULE_FAULT_CASES=$${FERRULE_FAULT_CASES:-100000} $(PY) -m pytest -q tests/test_faults.py
 
 check: test lint ## What must be green before a change is handed in
 

@@ -3,7 +3,7 @@
     FerruleError                 .request_sent: may the server have acted on it?
     ├── LimitExceeded            .limit: which of Limits
     ├── TransportError
-    │   ├── ConnectError         never sent
+    │   ├── ConnectError         .transient; never sent
     │   ├── ConnectionClosed     ended before the answer
     │   ├── RequestTimeout       also a builtin TimeoutError; never retried
     │   ├── HTTPStatusError      .status, .retry_after, .content_type
@@ -90,10 +90,15 @@ class TransportError(FerruleError):
 
 
 class ConnectError(TransportError):
-    """No connection could be made (address, TLS, proxy, command not found): nothing was sent."""
+    """No connection could be made (address, TLS, proxy, command not found): nothing was sent.
 
-    def __init__(self, message: str, *, request_sent: bool = False) -> None:
+    Attributes:
+        transient: May it succeed a moment later? Else it is not tried again.
+    """
+
+    def __init__(self, message: str, *, transient: bool = True, request_sent: bool = False) -> None:
         super().__init__(message, request_sent=request_sent)
+        self.transient = transient
 
 
 class ConnectionClosed(TransportError):

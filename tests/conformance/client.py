@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from ferrule import Client
 
@@ -52,6 +53,17 @@ def send_a_schema_back(client: Client) -> None:
     client.call_tool("json_schema_echo", {"schema": schemas["json_schema_2020_12_tool"]})
 
 
+def fill_in_a_form(client: Client) -> None:
+    """The tool asks, on the standalone stream, for a form in which every field has a default."""
+    result = client.call_tool("test_client_elicitation_defaults", {})
+    assert not result.is_error
+
+
+def accept_defaults(request: Any, context: Any) -> dict[str, Any]:
+    """A user who sends the form off as it is."""
+    return {"action": "accept", "content": request.fill_defaults()}
+
+
 SCENARIOS: dict[str, Callable[[Client], None]] = {
     "initialize": connect_only,
     "tools_call": add_numbers,
@@ -60,13 +72,16 @@ SCENARIOS: dict[str, Callable[[Client], None]] = {
     "http-standard-headers": use_everything,
     "json-schema-ref-no-deref": list_tools,
     "json-schema-2020-12-preservation": send_a_schema_back,
+    "elicitation-sep1034-client-defaults": fill_in_a_form,
 }
+OPTIONS: dict[str, dict[str, Any]] = {"elicitation-sep1034-client-defaults": {"on_elicitation": accept_defaults}}
+"""What a scenario's client is given besides the URL."""
 
 
 def main() -> None:
-    scenario = SCENARIOS[os.environ["MCP_CONFORMANCE_SCENARIO"]]
-    with Client(sys.argv[1], timeout=20) as client:
-        scenario(client)
+    name = os.environ["MCP_CONFORMANCE_SCENARIO"]
+    with Client(sys.argv[1], timeout=20, **OPTIONS.get(name, {})) as client:
+        SCENARIOS[name](client)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,14 @@ def run_suite(*arguments: str, timeout: float) -> subprocess.CompletedProcess[st
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
 
 
+def check_node() -> str:
+    """The version of the Node that runs the suite; it needs 22, whatever the machine's own is."""
+    version = subprocess.run([str(NODE), "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+    if int(version.lstrip("v").partition(".")[0]) < 22:
+        sys.exit(f"ferrule: the conformance suite needs Node 22, not {version.strip()}")
+    return version.strip()
+
+
 def known_scenarios() -> set[str]:
     """Every client scenario of the installed suite."""
     listing = run_suite("list", "--client", timeout=60).stdout
@@ -94,6 +102,8 @@ def problems_of(
         if check["status"] in ("FAILURE", "WARNING"):
             problems.append(f"{check['id']}: {check.get('errorMessage') or check['description']}")
     problems += [f"{name}: did not succeed" for name in wanted if name not in succeeded]
+    if not succeeded:
+        problems.append("not a single check succeeded: the client did nothing that the scenario looks at")
     ended = re.search(r"Client exited with code (\S+)", done.stderr)
     if ended and ended[1] != "0":
         problems.append(f"the client ended with {ended[1]}")
@@ -122,17 +132,20 @@ def main() -> int:
     parser.add_argument("--only", help="scenarios, comma separated")
     options = parser.parse_args()
     install()
+    suite = json.loads((HERE / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    name = "@modelcontextprotocol/conformance"
+    print(f"{name}@{suite[name]} under Node {check_node()}")
     baseline = tomllib.loads((HERE / "baseline.toml").read_text(encoding="utf-8"))
     required: dict[str, Any] = baseline["required"]
     later = {name for names in baseline["later"].values() for name in names}
     unlisted = known_scenarios() ^ (set(required) | later)
 
-    names = options.only.split(",") if options.only else list(required)
+    chosen = options.only.split(",") if options.only else list(required)
     print(f"{'scenario':36} {'version':11} {'verdict':8} {'ok':>3} {'bad':>3} {'skipped':>7} {'s':>5}")
     failed = 0
-    for name in names:
-        for version in required[name]["versions"]:
-            verdict = judge(name, version, required[name]["checks"])
+    for scenario in chosen:
+        for version in required[scenario]["versions"]:
+            verdict = judge(scenario, version, required[scenario]["checks"])
             failed += bool(verdict.problems)
             show(verdict)
     print(f"{len(later)} scenarios belong to later work: see tests/conformance/baseline.toml")

@@ -1,5 +1,6 @@
 """One request from the caller's arguments to its deadline: ids, arguments, timeouts."""
 
+import copy
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from ferrule import Retry
 from ferrule.errors import (
     ConfigError,
+    ConnectionClosed,
     HTTPStatusError,
     RequestTimeout,
 )
@@ -107,6 +109,23 @@ def test_arguments_that_contain_themselves_are_a_type_error(flavour: Any, serve:
     assert server.accepted == 0
     while isinstance(deep, list):  # taken apart by hand: freeing it at once would need a deep stack
         deep = deep.pop()
+
+
+@ERAS
+@pytest.mark.req("R6", "E1")
+def test_meta_among_the_arguments_is_sent_beside_them(flavour: Any, serve: Any, era: str) -> None:
+    server = serve(era=era)
+    client = flavour.connect(server.url, request_meta={"com.example/a": "standing", "com.example/b": "standing"})
+    given = {"x": 1, "_meta": {"com.example/b": "call", "io.modelcontextprotocol/protocolVersion": "1999"}}
+    before = copy.deepcopy(given)
+    client.call_tool("echo", given)
+    client.get_prompt("greet", {**given, "x": "1"})
+    for method, arguments in (("tools/call", {"x": 1}), ("prompts/get", {"x": "1"})):
+        (request,) = server.calls(method)
+        assert request.params["arguments"] == arguments
+        assert (request.meta["com.example/a"], request.meta["com.example/b"]) == ("standing", "call")
+        assert request.meta.get("io.modelcontextprotocol/protocolVersion") != "1999"
+    assert given == before
 
 
 @pytest.mark.req("W10", "E1")
@@ -257,3 +276,27 @@ def test_a_notification_that_is_not_taken_times_out_as_a_request_does(flavour: A
         client.notify("notifications/x", timeout=0.1)
     assert caught.value.request_sent is True
     client.notify("notifications/x")
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["in time", "before the client was closed"])
+@pytest.mark.req("R4")
+def test_a_notification_for_which_no_connection_was_made_was_not_sent(
+    flavour: Any, serve: Any, monkeypatch: pytest.MonkeyPatch, closed: bool
+) -> None:
+    server = serve({"notifications/initialized": status(202, headers=[("Connection", "close")])}, era="handshake")
+    client = flavour.connect(server.url)
+    dialling = threading.Event()
+
+    async def stuck(io: Any, *args: Any) -> None:
+        dialling.set()
+        await io.wait(io.slot(), args[-1])
+
+    monkeypatch.setattr("ferrule._http.pool.dial", stuck)
+    running = flavour.start(client.notify, "notifications/x", timeout=20 if closed else 0.1)
+    assert dialling.wait(10)
+    if closed:
+        client.close()
+    outcome = running.outcome()
+    assert isinstance(outcome, ConnectionClosed if closed else RequestTimeout)
+    assert outcome.request_sent is False
+    assert server.count("notifications/x") == 0

@@ -17,7 +17,21 @@ import pytest
 from ferrule import AsyncClient, Client, Limits, Retry
 from ferrule.errors import ConfigError, ConnectionClosed, RequestTimeout
 from tests.support.clients import run_async
-from tests.support.steps import answer, hang, initialized, stream, text, turns
+from tests.support.steps import (
+    CHUNKED,
+    LAST_CHUNK,
+    SSE,
+    answer,
+    chunk,
+    event,
+    hang,
+    http,
+    initialized,
+    raw,
+    result_for,
+    text,
+    turns,
+)
 
 ERAS = pytest.mark.parametrize("era", ["stateless", "handshake"])
 USERS = 1000
@@ -218,11 +232,16 @@ def check_credentials(server: Any, calls: int) -> None:
 
 
 def scripted(era: str) -> dict[str, Any]:
-    """Answers of both kinds, each naming the user it was for."""
-    both = (
-        answer(lambda request: text(str(request.header("X-User")))),
-        stream(lambda r: {"result": text(str(r.header("X-User")))}),
-    )
+    """Answers of both kinds, each naming the user it was for.
+
+    A stream comes with its end, in one piece: while an end is awaited, the next call would open another connection.
+    """
+
+    def streamed(request: Any) -> bytes:
+        message = result_for(request, text(str(request.header("X-User"))))
+        return http(200, b"", [SSE, CHUNKED], length=False) + chunk(event(message)) + LAST_CHUNK
+
+    both = (answer(lambda request: text(str(request.header("X-User")))), raw(streamed))
 
     def call(turn: Any) -> None:
         both[len(turn.request.params["arguments"]["user"]) % 2](turn)
@@ -235,7 +254,9 @@ def scripted(era: str) -> dict[str, Any]:
 def test_a_thousand_views_in_eight_threads_never_mix_credentials(serve: Any, era: str) -> None:
     server = serve(scripted(era), era=era)
     problems: list[str] = []
-    with Client(server.url, limits=Limits(close_timeout=30)) as client, eager_switching():
+    # On a slow machine a connection may well be idle for longer than the ordinary four seconds.
+    limits = Limits(close_timeout=30, idle_timeout=300)
+    with Client(server.url, limits=limits) as client, eager_switching():
 
         def work(users: list[str]) -> None:
             for n, user in enumerate(users):
@@ -251,7 +272,7 @@ def test_a_thousand_views_in_eight_threads_never_mix_credentials(serve: Any, era
             thread.join()
         connections = server.accepted
     assert problems == []
-    assert connections <= 9
+    assert connections <= 8
     check_credentials(server, len(users))
     if era == "handshake":
         assert server.count("DELETE") == len(users) + 1

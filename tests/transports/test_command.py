@@ -1,5 +1,6 @@
 """What is started for `Stdio(...)`: arguments, environment, directory, and why it could not be."""
 
+import errno
 import json
 import os
 import shutil
@@ -168,6 +169,35 @@ def test_a_cwd_that_is_no_directory(flavour: Any, child: Any, tmp_path: Path, ex
         path.write_text("a file")
     error = failure(flavour, child().stdio(cwd=path))
     assert str(error).endswith("the directory that cwd= names does not exist")
+
+
+@pytest.mark.req("R1")
+def test_a_command_that_does_not_exist_is_not_looked_for_again(flavour: Any) -> None:
+    # Three pauses of an hour each would make this test fail.
+    client = flavour.client(Stdio("no-such-command-here"), timeout=None, retry=Retry(4, 3600, 3600))
+    for call in (client.connect, lambda: client.call_tool("echo", {}), client.list_tools):
+        with pytest.raises(ConnectError, match="command not found") as caught:
+            call()
+        assert not caught.value.transient
+        assert not caught.value.request_sent
+
+
+@pytest.mark.req("R1")
+def test_a_program_that_cannot_start_for_lack_of_descriptors_is_tried_again(flavour: Any, child: Any) -> None:
+    server = child()
+    client = flavour.client(server.stdio(), timeout=20, retry=Retry(3, 0.01, 0.01))
+    io = client._session.peer.io
+    spawn, failures = io.spawn, iter([errno.EMFILE, errno.EAGAIN])
+
+    async def spawn_at_last(*args: Any, **kwargs: Any) -> Any:
+        number = next(failures, None)
+        if number is not None:
+            raise OSError(number, os.strerror(number))
+        return await spawn(*args, **kwargs)
+
+    io.spawn = spawn_at_last
+    assert client.call_tool("echo", {"a": 1}).text == '{"a": 1}'
+    assert len(server.pids) == 1
 
 
 @pytest.mark.req("N10")

@@ -43,11 +43,15 @@ def test_a_child_that_stops_reading_costs_a_deadline_and_no_deadlock(
     third = flavour.start(client.call_tool, "third", {}, timeout=0.2).outcome()
     assert isinstance(third, RequestTimeout)
     assert not third.request_sent
+    note = flavour.start(client.notify, "notifications/x", timeout=0.2).outcome()
+    assert isinstance(note, RequestTimeout)
+    assert not note.request_sent
     assert pending(client) == {}
     (tmp_path / "go").write_text("")
     assert client.call_tool("fourth", {"a": 1}).text == '{"a": 1}'
     calls = {call["params"]["name"]: call["id"] for call in server.calls()}
     assert list(calls) == ["first", "second", "fourth"]
+    assert server.count("notifications/x") == 0
     assert set(cancelled(server)) <= {calls["first"], calls["second"]}
     assert len(server.pids) == 1
 

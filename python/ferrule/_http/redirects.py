@@ -6,12 +6,11 @@ all others would change the method, or hand credentials to somebody else.
 
 from __future__ import annotations
 
+from .._protocol import refusals
 from ..errors import ConfigError, HTTPStatusError, LimitExceeded
 from .url import Url, encode_target, parse_url
 
 STATUSES = frozenset((301, 302, 303, 307, 308))
-
-_KEEP_METHOD = (307, 308)
 
 
 class Trail:
@@ -71,7 +70,7 @@ def _resolve(url: Url, status: int, location: str | None, repaired: bool) -> tup
     except ConfigError:
         raise _refused(url, status, "to something that is no http or https URL") from None
     where = f"to {target.origin}"
-    if status not in _KEEP_METHOD:
+    if status not in refusals.STATUSES:
         raise _refused(url, status, f"{where}, which would not keep the method")
     if target.origin == url.origin:
         return target, False

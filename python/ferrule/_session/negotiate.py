@@ -43,7 +43,7 @@ from ..errors import (
     UnknownResultType,
     UnsupportedProtocolVersion,
 )
-from .retry import transient
+from .retry import account, transient
 from .verdict import Verdict
 
 TYPE_CHECKING = False
@@ -371,6 +371,7 @@ async def _ask(
     `calls` collects the attempts, for what their answers' heads say.
     """
     attempt = 1
+    earlier: FerruleError | None = None
     while True:
         call = _call(session, method, params, link, deadline)
         if calls is not None:
@@ -379,13 +380,14 @@ async def _ask(
             message = await session.transport.request(call, link)
             return _result(session, call, link, message)
         except Expired:
-            raise RequestTimeout(
-                f"{method.name}: no answer from {session.label} in time",
-                request_sent=call.sent,
-            ) from None
-        except FerruleError as error:
-            error.request_sent = error.request_sent or call.sent
-            await _pause(session, error, attempt, deadline)
+            text = f"{method.name}: no answer from {session.label} in time"
+            error: FerruleError = RequestTimeout(text, request_sent=call.sent)
+        except FerruleError as failure:
+            error = failure
+        account(error, call, earlier)
+        if not _is_passing(error) or not await session.pause(error, attempt, deadline):
+            raise error
+        earlier = error
         attempt += 1
 
 
@@ -396,17 +398,13 @@ def _call(session: Session, method: Method, params: bytes | None, link: Link, de
     return Call(session.next_id(), method, None, params, meta, deadline, bypass=True)
 
 
-async def _pause(session: Session, error: FerruleError, attempt: int, deadline: float) -> None:
-    """Wait before the next attempt, or raise the error when there is to be none.
-
-    An outage is waited out; what is an answer is for the rules of evidence to judge.
-    """
+def _is_passing(error: FerruleError) -> bool:
+    """Is it an outage, to be waited out? What is an answer is for the rules of evidence to judge."""
     if isinstance(error, HTTPStatusError):
-        repeat = error.status != 407 and _is_outage(error.status)
-    else:
-        repeat = isinstance(error, (ConnectError, ConnectionClosed))
-    if not repeat or not await session.pause(error, attempt, deadline):
-        raise error
+        return error.status != 407 and _is_outage(error.status)
+    if isinstance(error, ConnectError):
+        return error.transient
+    return isinstance(error, ConnectionClosed)
 
 
 def _result(session: Session, call: Call, link: Link, message: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 | what happened | any method | idempotent methods also |
 | --- | --- | --- |
-| no connection (`ConnectError`), or closed before a byte was written | yes | |
+| no connection (`ConnectError`) that may be had a moment later, or closed before a byte was written | yes | |
+| no such command, or none that can be run (`ConnectError.transient` is False) | never | |
 | connection lost, child exited, stream ended without an answer | | yes |
 | HTTP 5xx or 429 (`Retry-After` honoured, capped) | | yes |
 | an answer that cannot be understood (`InvalidMessage`) | | yes |
@@ -14,11 +15,25 @@ A stream that ends early after its server named an event (handshake era) is not 
 refuses to go on with it: the answer is fetched by GET, and no second request is sent (`_transports/resumption.py`).
 
 The reason for the middle column: nothing was sent. A `tools/call` may have run once a byte of it left,
-so only its caller can say that running it twice is harmless (`idempotent=True`).
+so only its caller can say that running it twice is harmless (`idempotent=True`). Annotations of a tool do not: they
+are the server's word about itself.
+
+Beside these, a request of any method is written again after a complete answer that proves that it was refused before
+execution (`_protocol/refusals.py`); that is no retry, and counts against no `attempts`:
+
+| the answer | written again |
+| --- | --- |
+| 307, 308 within the origin | where it leads, at most `Limits.max_redirects` times |
+| -32022, unsupported revision | once, at the revision that is agreed anew |
+| 401, 403 insufficient_scope, use_dpop_nonce | not yet: raised, until authorization can act on them |
+| -32020, headers that do not match | not yet: raised, until headers are made from schemas |
+
+What a proxy between client and server does with a request it has passed on is beyond this: some send it again.
 """
 
 from __future__ import annotations
 
+from .._protocol import refusals
 from .._value import Frozen
 from ..errors import (
     ConfigError,
@@ -28,6 +43,7 @@ from ..errors import (
     InvalidMessage,
     InvalidResult,
     LimitExceeded,
+    RPCError,
     ServerExited,
 )
 
@@ -79,7 +95,7 @@ _UNCLEAR = (ConnectionClosed, ServerExited, InvalidMessage)
 def may_repeat(error: FerruleError, idempotent: bool) -> bool:
     """May the request that failed like this be sent again? The table above, as code."""
     if isinstance(error, ConnectError):
-        return True
+        return error.transient
     if isinstance(error, ServerExited) and error.retry_after is not None:
         return False
     if isinstance(error, _LOST) and not error.request_sent:
@@ -89,6 +105,26 @@ def may_repeat(error: FerruleError, idempotent: bool) -> bool:
     if isinstance(error, HTTPStatusError):
         return transient(error.status)
     return isinstance(error, _UNCLEAR)
+
+
+def proves_refusal(error: FerruleError) -> bool:
+    """Was the request refused before execution, so that it may be written again whatever it is?"""
+    # One whose data do not have the shape that belongs to its code is a plain RPCError.
+    return isinstance(error, RPCError) and type(error) is not RPCError and error.code in refusals.CODES
+
+
+def account(error: FerruleError, call: Call | None, earlier: FerruleError | None) -> None:
+    """Say on the error what is true of the operation as a whole, all its attempts together."""
+    if call is not None and call.sent:
+        error.request_sent = True
+    if earlier is None:
+        return
+    error.request_sent = error.request_sent or earlier.request_sent
+    first: BaseException = error
+    while first is not earlier and first.__cause__ is not None:
+        first = first.__cause__
+    if first is not earlier:
+        first.__cause__ = earlier
 
 
 def transient(status: int) -> bool:

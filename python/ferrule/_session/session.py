@@ -6,7 +6,7 @@ travel the transport's.
 
 from __future__ import annotations
 
-from .._io import Closing, Expired
+from .._io import Closing, Expired, Unsent
 from .._json import dumps
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
 from .._transports.call import Call, Link, LinkLost, WatchedCall
@@ -24,7 +24,7 @@ from ..errors import (
 from .linked import Linked
 from .negotiate import negotiate
 from .progress import Progress
-from .retry import account, may_repeat
+from .retry import account, may_repeat, proves_refusal
 from .settings import Unset
 
 TYPE_CHECKING = False
@@ -241,8 +241,8 @@ class Session(Linked):
             self.drop(link)
             return repeatable
         if verdict is None or not verdict.stateless or self.settings.protocol != "auto":
-            return isinstance(error, UnsupportedProtocolVersion) and self._same_again(error, link)
-        if isinstance(error, UnsupportedProtocolVersion):
+            return proves_refusal(error) and self._same_again(error, link)
+        if proves_refusal(error):
             self._forget(link)
             return True
         if verdict.proven or not isinstance(error, (RPCError, HTTPStatusError)):
@@ -253,9 +253,9 @@ class Session(Linked):
         self._forget(link)
         return repeatable
 
-    def _same_again(self, error: UnsupportedProtocolVersion, link: Link) -> bool:
+    def _same_again(self, error: FerruleError, link: Link) -> bool:
         """A pinned revision is refused although the server lists it: worth one more try."""
-        return link.era.revision in error.supported
+        return isinstance(error, UnsupportedProtocolVersion) and link.era.revision in error.supported
 
     def _forget(self, link: Link) -> None:
         self.peer.verdict = None
@@ -298,4 +298,5 @@ class Session(Linked):
                 where = f"{method} at {self.label}"
                 if isinstance(signal, Closing):
                     raise ConnectionClosed(f"{where}: the client was closed", request_sent=True) from None
-                raise RequestTimeout(f"{where}: not accepted within the timeout", request_sent=True) from None
+                sent = not isinstance(signal, Unsent)
+                raise RequestTimeout(f"{where}: not accepted within the timeout", request_sent=sent) from None

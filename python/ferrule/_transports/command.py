@@ -5,6 +5,7 @@ Knows argument vectors and platforms; starting is the IO's business, talking `st
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -34,6 +35,10 @@ _INHERITED_ON_WINDOWS = (
 )
 _MEANT_FOR_CMD = '&|<>^%!"\r\n'
 """Characters that cmd.exe reads as more than text, quoted or not."""
+
+
+_SHORT_OF = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
+"""Why a program that can be started may not start just now: too little of something, or being written."""
 
 
 class Stdio:
@@ -122,6 +127,10 @@ class Stdio:
     def why_not_started(self, error: OSError) -> str:
         """Say in one sentence why the program could not be started."""
         return f"cannot start {self.argv[0]}: {self._reason(error)}"
+
+    def may_start_later(self, error: OSError) -> bool:
+        """Is it worth trying again? Not if there is no such program, or it is none."""
+        return error.errno in _SHORT_OF
 
     def _reason(self, error: OSError) -> str:
         if self.cwd is not None and not os.path.isdir(self.cwd):

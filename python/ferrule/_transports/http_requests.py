@@ -11,10 +11,10 @@ from .._http.exchange import Exchange
 from .._http.pool import Pool
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
-from .._io import Expired
+from .._io import Closing, Expired, Unsent
 from .._json import dumps
 from .._wire import RequestTemplate
-from ..errors import AuthError, ConfigError, FerruleError, SessionExpired
+from ..errors import AuthError, ConfigError, ConnectionClosed, FerruleError, SessionExpired
 from .call import LinkLost
 
 TYPE_CHECKING = False
@@ -147,7 +147,7 @@ class HttpTransport:
         """See `interface.Transport.poll`."""
 
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
-        """Send a notification and see it accepted with any 2xx."""
+        """Send a notification and see it accepted with any 2xx. Raises `Unsent` if no byte went out in time."""
 
         def data(wire: RequestTemplate) -> bytes:
             return wire.request(None, method, None, params, None, None, self._fresh_headers())
@@ -173,7 +173,14 @@ class HttpTransport:
 
     async def _send(self, data: bytes, deadline: float) -> ResponseHead:
         exchange = PlainExchange(self._io.slot())
-        connection = await self._pool.send(exchange, data, deadline, bypass=True)
+        try:
+            connection = await self._pool.send(exchange, data, deadline, bypass=True)
+        except (Expired, Closing) as signal:
+            if exchange.sent:
+                raise
+            if isinstance(signal, Expired):
+                raise Unsent from None
+            raise ConnectionClosed(f"{self.label}: the client was closed", request_sent=False) from None
         try:
             await connection.wait(exchange.slot, deadline)
         finally:

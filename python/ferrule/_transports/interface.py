@@ -64,7 +64,13 @@ class Transport(Protocol):
         """Hear what has arrived already. Only on stdio, blocking, is there something to do: nobody else may read."""
 
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
-        """Send a notification and see it accepted."""
+        """Send a notification and see it accepted.
+
+        Raises:
+            Expired: At the deadline; `Unsent` if nothing of it went out.
+            LinkLost: The link's session is gone and nothing was sent.
+            FerruleError: It was not accepted, or could not be sent.
+        """
 
     async def reply(self, message: dict[str, Any], link: Link, deadline: float) -> None:
         """Send the answer to a request of the server's."""

@@ -161,7 +161,8 @@ class StdioTransport:
                 receiver=child,
             )
         except OSError as error:
-            raise ConnectError(target.why_not_started(error)) from error
+            transient = target.may_start_later(error)
+            raise ConnectError(target.why_not_started(error), transient=transient) from error
 
     def retire(self, child: Child) -> None:
         """The child will not answer, or hear, any more: the next call starts another one. Never waits."""
@@ -348,8 +349,11 @@ class StdioTransport:
             _running(child).stream.poll()
 
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
-        """Write a notification."""
-        child = await self._child_for(link, deadline)
+        """Write a notification. Raises `Unsent` if the deadline passed before it was begun."""
+        try:
+            child = await self._child_for(link, deadline)
+        except Expired:
+            raise Unsent from None
         await self._write(child, encode_message(None, method, params, None, None, True), method, deadline)
 
     async def reply(self, message: dict[str, Any], link: Link, deadline: float) -> None:

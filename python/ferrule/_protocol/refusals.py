@@ -1,0 +1,12 @@
+"""Answers that prove that a request was refused before execution: after one of them even `tools/call` is written again.
+
+Knows statuses and codes. How often each leads to another try, and what has to be found out before it, is in
+`_session/retry.py`'s table.
+"""
+
+from __future__ import annotations
+
+STATUSES = frozenset({307, 308})
+"""HTTP statuses: whoever redirects has not acted (RFC 9110, sections 15.4.8 and 15.4.9)."""
+CODES = frozenset({-32022})
+"""JSON-RPC codes: the revision was refused (2026-07-28, basic/versioning, Protocol Version Negotiation)."""
