@@ -69,7 +69,9 @@ class BaseClient:
             headers: HTTP headers for every request. None the client owns (framing, `Mcp-*`).
             auth: A bearer token, or a function that returns one and is asked for each request.
             tls: The path of a CA file or directory to trust instead of the system's, or an `ssl.SSLContext`.
-            proxy: The URL of an HTTP proxy. Default: as the environment says; "" for none.
+            proxy: The proxy to go through, "http://[user:password@]host[:port]"; "" for none. Default: as `HTTP_PROXY`,
+                `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say (and the system's settings on Windows and macOS), but
+                never for loopback. Other kinds of proxies, SOCKS among them, are not supported.
             client_info: Name and version to show the server, as `Implementation` or mapping. Default: ferrule's
                 own; None stays anonymous where the protocol allows it.
             request_meta: Members of `_meta` for every request: a mapping, or a function that returns one and is

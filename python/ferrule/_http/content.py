@@ -56,8 +56,9 @@ def refusal(head: ResponseHead, where: str) -> FerruleError:
     shown = kind or "no content type"
     if 200 <= head.status < 300:
         return InvalidMessage(f"{where}: HTTP {head.status} with {shown} instead of a JSON-RPC message")
+    wanted = "the proxy wants other credentials, " if head.status == 407 else ""
     return HTTPStatusError(
-        f"{where}: HTTP {head.status} ({shown})",
+        f"{where}: {wanted}HTTP {head.status} ({shown})",
         status=head.status,
         retry_after=retry_after(head.get("retry-after"), head.get("date")),
         content_type=kind,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .endpoints import Tcp, Unix
     from .exchange import Exchange
     from .tls import Tls
+    from .tunnel import ProxiedConnection
     from .url import Url
 
 FRESH = 0.001
@@ -44,6 +45,7 @@ class Pool:
             here.
         tls: What to trust, see `tls.context_from`.
         endpoint: Where to connect instead of the URL's own host and port.
+        proxy: What all connections go through, or None.
     """
 
     __slots__ = (
@@ -63,6 +65,7 @@ class Pool:
         "limits",
         "mutex",
         "origin",
+        "proxy",
     )
 
     def __init__(
@@ -73,6 +76,7 @@ class Pool:
         limits: Limits,
         tls: Tls = None,
         endpoint: Tcp | Unix | None = None,
+        proxy: Url | None = None,
     ) -> None:
         self._io = io
         self._now = io.now
@@ -84,6 +88,7 @@ class Pool:
         self._tls = tls
         self._context: ssl.SSLContext | None = None
         self._endpoint = endpoint
+        self.proxy = proxy
         self._places = limits.max_connections
         self._waiters: OrderedDict[Slot, None] = OrderedDict()
         self._idle: list[Connection] = []
@@ -215,7 +220,8 @@ class Pool:
         return now < connection.expires_at and stream is not None and not stream.stale()
 
     async def _open(self, deadline: float, *, is_counted: bool) -> Connection:
-        connection = Connection(self, is_counted=is_counted)
+        kind = Connection if self.proxy is None else _proxied()
+        connection = kind(self, is_counted=is_counted)
         with self.mutex:
             if self._is_closed:
                 raise self._closed()
@@ -236,6 +242,9 @@ class Pool:
 
     async def _dial(self, connection: Connection, deadline: float) -> None:
         context = self._tls_context() if self.origin.is_https else None
+        if self.proxy is not None:
+            assert isinstance(connection, _proxied())
+            return await connection.open(self._io, self.origin, self.proxy, context, deadline)
         connection.attach(await dial(self._io, self.origin, self._endpoint, context, connection, deadline))
 
     def _tls_context(self) -> ssl.SSLContext:
@@ -407,6 +416,12 @@ class Pool:
             f"the client of {self.origin.origin} was closed before the request was sent",
             request_sent=False,
         )
+
+
+def _proxied() -> type[ProxiedConnection]:
+    from .tunnel import ProxiedConnection
+
+    return ProxiedConnection
 
 
 def _wrote(connection: Connection, exchange: Exchange, data: bytes, deadline: float) -> bool:

@@ -9,6 +9,7 @@ import weakref
 
 from .._http.endpoints import Tcp, Unix
 from .._http.pool import Pool
+from .._http.proxy import proxy_for
 from .._http.url import parse_url
 from .._transports.command import Stdio
 from .._transports.stdio import StdioTransport
@@ -42,12 +43,17 @@ def transport_maker(target: Target, tls: Tls, proxy: str | None, limits: Limits)
     if isinstance(target, str):
         endpoint, url = None, parse_url(target)
     elif isinstance(target, (Tcp, Unix)):
-        endpoint, url = target, target.url
+        if proxy:
+            raise ConfigError("proxy= has no meaning for a server that is reached at an address of its own")
+        endpoint, url, proxy = target, target.url, ""
     else:
         raise ConfigError("target: expected a URL, Stdio(...), Tcp(...) or Unix(...)")
+    if proxy is not None and not isinstance(proxy, str):
+        raise ConfigError("proxy: expected a URL, or an empty string for no proxy")
+    through = proxy_for(url, proxy)
 
     def make(io: IO) -> Transport:
-        pool = Pool(io, url, limits=limits, tls=tls, endpoint=endpoint)
+        pool = Pool(io, url, limits=limits, tls=tls, endpoint=endpoint, proxy=through)
         place = Place(url)
         # Views share the place; when it goes nobody can use, or close, the connections any more.
         weakref.finalize(place, io.let_go, pool.shut)

@@ -10,6 +10,7 @@ from .. import _log
 from .._http.content import may_be_message, refusal
 from .._http.exchange import Exchange
 from .._http.pool import Pool
+from .._http.proxy import absolute_target, proxy_headers
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._io import Expired
@@ -200,8 +201,13 @@ class StreamableHTTP:
         elif isinstance(self._auth, str):
             headers.append(("Authorization", f"Bearer {self._auth}"))
         headers.extend(self._headers)
+        target = url.target
+        proxy = self._pool.proxy
+        if proxy is not None and not url.is_https:
+            target = absolute_target(url)
+            headers.extend(proxy_headers(proxy))
         try:
-            return RequestTemplate(verb, url.target, headers, mirror=era is not None and era.mirrors)
+            return RequestTemplate(verb, target, headers, mirror=era is not None and era.mirrors)
         except ValueError:
             raise ConfigError(f"{self.label}: auth or a header holds a character no header may carry") from None
 
