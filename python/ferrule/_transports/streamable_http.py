@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .._protocol.era import Era
     from ..limits import Limits
     from .call import Call, Inbound, Link
+    from .fresh import Fresh
 
     Auth = str | Callable[[], str]
 
@@ -136,6 +137,7 @@ class StreamableHTTP:
 
     __slots__ = (
         "_auth",
+        "_fresh",
         "_headers",
         "_io",
         "_limits",
@@ -165,8 +167,15 @@ class StreamableHTTP:
         self._pool = pool
         self._place = place
         self._limits = limits
-        self._headers = headers
         self._auth = auth
+        self._headers = tuple(field for field in headers if field[0].lower() != "cookie")
+        # The user's own cookies go with the server's, in one header.
+        given = "; ".join(value for name, value in headers if name.lower() == "cookie")
+        self._fresh: Fresh | None = None
+        if given or callable(auth):
+            from .fresh import Fresh
+
+            self._fresh = Fresh(io, limits, url.label, auth if callable(auth) else None, given)
         self.inbound: Inbound
         self.process = 0
         self.label = url.label
@@ -212,13 +221,17 @@ class StreamableHTTP:
             raise ConfigError(f"{self.label}: auth or a header holds a character no header may carry") from None
 
     def _fresh_headers(self) -> list[tuple[str, str]] | None:
-        """Headers that are asked for anew for each request."""
-        if self._auth is None or isinstance(self._auth, str):
-            return None
-        token = self._auth()
-        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise ConfigError(f"{self.label}: the function given as auth must return printable ASCII text")
-        return [("Authorization", f"Bearer {token}")]
+        return None if self._fresh is None else self._fresh.headers(self._place.url)
+
+    def _keep_cookies(self, head: ResponseHead) -> None:
+        if self._fresh is None:
+            from .fresh import Fresh
+
+            fresh = Fresh(self._io, self._limits, self.label)
+            with self._io.mutex():
+                if self._fresh is None:
+                    self._fresh = fresh
+        self._fresh.take(head, self._place.url)
 
     # Requests
 
@@ -229,7 +242,7 @@ class StreamableHTTP:
         """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""
         wire = link.wire
         assert wire is not None
-        fresh = None if self._auth is None else self._fresh_headers()
+        fresh = None if self._fresh is None else self._fresh_headers()
         data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
         slot = self._io.slot()
         exchange = PostExchange(slot, call, link, self.inbound)
@@ -250,6 +263,8 @@ class StreamableHTTP:
             self._give_up(call, link, exchange, connection)
             raise
         head = call.head = exchange.head
+        if head is not None and head.get("set-cookie") is not None:
+            self._keep_cookies(head)
         if connection.exchange is exchange:
             connection.leave(exchange)
         message = slot.result()
@@ -405,7 +420,10 @@ class StreamableHTTP:
             await connection.wait(exchange.slot, deadline)
         finally:
             connection.leave(exchange)
-        return exchange.slot.result()  # type: ignore[no-any-return]
+        head: ResponseHead = exchange.slot.result()
+        if head.get("set-cookie") is not None:
+            self._keep_cookies(head)
+        return head
 
     def _check_accepted(self, head: ResponseHead, what: str, link: Link) -> None:
         if 200 <= head.status < 300:
