@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._http.endpoints import Tcp as Tcp
     from ._http.endpoints import Unix as Unix
     from ._session.retry import Retry as Retry
+    from ._transports.byte_stream import ByteStream as ByteStream
     from ._transports.command import Stdio as Stdio
     from .async_client import AsyncClient as AsyncClient
     from .client import Client as Client
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AsyncClient": "async_client",
+    "ByteStream": "_transports.byte_stream",
     "Client": "client",
     "FerruleError": "errors",
     "Limits": "limits",
@@ -39,6 +41,7 @@ _MODULES = ("errors", "types")
 
 __all__ = [
     "AsyncClient",
+    "ByteStream",
     "Client",
     "FerruleError",
     "Limits",

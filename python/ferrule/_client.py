@@ -59,7 +59,8 @@ class BaseClient:
         """Nothing is opened here: the first call does that, or `connect`.
 
         Args:
-            target: The server: a URL, `Stdio(command, ...)`, `Tcp(host, port, url)` or `Unix(path, url)`.
+            target: The server: a URL, `Stdio(command, ...)`, `Tcp(host, port, url)` or `Unix(path, url)`;
+                `ByteStream(...)` for one that speaks the lines of stdio over a socket or pipes.
             protocol: "auto" (default: find out), "handshake", "stateless", or one revision such as "2025-11-25".
                 Anything but "auto" is a pin: it never falls back.
             timeout: Seconds for one operation, all of connecting, waiting, retries and streaming included.

@@ -268,6 +268,21 @@ class AsyncIO:
             sock.close()
             raise
 
+    async def adopt(self, reader: Any, writer: Any, *, receiver: Receiver) -> SocketStream | PipeStream:
+        """See `interface.IO.adopt`."""
+        from .adopting import as_socket
+        from .asyncio_stream import PipeStream
+
+        loop = self._here()
+        if (sock := as_socket(reader, writer)) is None:
+            pipes = PipeStream(self, writer, reader, receiver)
+            self._streams.add(pipes)
+            return pipes
+        stream = SocketStream(self, sock, receiver)
+        await self._attach(loop, stream, sock)
+        self._streams.add(stream)
+        return stream
+
     async def spawn(
         self,
         argv: Sequence[str],

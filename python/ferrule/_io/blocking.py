@@ -129,6 +129,20 @@ class BlockingIO:
                 raise
         return stream
 
+    async def adopt(self, reader: Any, writer: Any, *, receiver: Receiver) -> BlockingStream:
+        """See `interface.IO.adopt`."""
+        from .adopting import as_socket
+        from .channels import PipeChannel
+
+        channel: SocketChannel | PipeChannel
+        if (sock := as_socket(reader, writer)) is not None:
+            channel = SocketChannel(sock)
+        else:
+            channel = PipeChannel(writer, reader)
+        stream = BlockingStream(self._wakers, channel, receiver)
+        self._streams.add(stream)
+        return stream
+
     async def spawn(
         self,
         argv: Sequence[str],

@@ -182,6 +182,13 @@ class IO(Protocol):
                 the last address's error. No byte of a request was sent.
         """
 
+    async def adopt(self, reader: Any, writer: Any, *, receiver: Receiver) -> Stream:
+        """Take over what is open already: objects with `fileno()` and `close()`, or one socket as both.
+
+        Raises:
+            OSError: They are closed, or cannot be polled.
+        """
+
     async def spawn(
         self,
         argv: Sequence[str],
