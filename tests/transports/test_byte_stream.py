@@ -191,6 +191,21 @@ def test_a_request_of_the_servers_is_answered_on_the_stream(flavour: Flavour, re
     raise AssertionError("the ping was not answered")
 
 
+@pytest.mark.req("W13")
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
+def test_a_batch_is_taken_apart_where_the_revision_allows_it(flavour: Flavour, reach: Reach, revision: str) -> None:
+    batch = b'[{"jsonrpc":"2.0","id":"q","method":"ping"},{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}]\n'
+    greeting = {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    server, stream = reach({"initialize": [greeting], "tools/call": [batch]}, era="handshake")
+    client = flavour.connect(stream, protocol="handshake")
+    if revision == "2025-03-26":
+        assert client.call_tool("echo").content == ()
+        assert server.count("tools/call") == 1
+    else:
+        with pytest.raises(errors.InvalidMessage, match="batch"):
+            client.call_tool("echo")
+
+
 def test_nobody_there_is_a_connect_error_that_names_the_address(flavour: Flavour, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
