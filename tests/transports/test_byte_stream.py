@@ -178,7 +178,6 @@ def test_a_line_may_be_as_long_as_a_message_and_no_longer(flavour: Flavour, reac
     client.call_tool("echo")
 
 
-@pytest.mark.req("I1")
 def test_a_request_of_the_servers_is_answered_on_the_stream(flavour: Flavour, reach: Reach) -> None:
     asks = b'{"jsonrpc":"2.0","id":"q","method":"ping"}\n{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}\n'
     server, stream = reach({"tools/call": [asks]}, era="handshake")
