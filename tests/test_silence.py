@@ -33,7 +33,7 @@ RAISED = {"RPCError", "InvalidParams", "MethodNotFound", "URLElicitationRequired
 RAISED |= {"InvalidResult", "LimitExceeded", "RequestTimeout", "NegotiationError", "CapabilityError", "ConfigError"}
 """Errors that every run must have met, so that what is searched is known to hold them."""
 RAISED_OVER_HTTP = {"HTTPStatusError", "AuthError", "ConnectionClosed", "ConnectError"}
-RAISED_OVER_STREAMS = {"stdio": {"ServerExited", "ConnectError"}, "socket": {"ConnectionClosed"}}
+RAISED_OVER_STREAMS = {"stdio": {"ServerExited", "ConnectError"}, "socket": {"ServerExited"}}
 RAISED_IN = {"stateless": {"InputRequired", "UnknownResultType"}, "handshake": set[str]()}
 
 

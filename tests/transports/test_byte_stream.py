@@ -82,10 +82,11 @@ def test_a_stream_that_ends_fails_the_calls_that_wait_and_is_not_written_to_twic
     server, stream = reach({"tools/call": [HANG_UP]})
     client = flavour.connect(stream)
 
-    with pytest.raises(errors.ConnectionClosed) as caught:
+    with pytest.raises(errors.ServerExited) as caught:
         client.call_tool("echo")
 
-    assert str(caught.value) == f"tools/call at {stream.label}: the stream ended before the answer"
+    assert str(caught.value) == f"tools/call at {stream.label}: the server closed its output before it answered"
+    assert caught.value.exit_code is None
     assert caught.value.request_sent
     assert server.count("tools/call") == 1
 
@@ -95,12 +96,23 @@ def test_an_address_is_connected_to_again(flavour: Flavour, lines: Serve, tmp_pa
     path = str(tmp_path / "s.sock") if kind == "unix" else None
     server = lines({"tools/call": [HANG_UP, text("again")]}, path=path)
     client = flavour.connect(ByteStream.unix(path) if path else ByteStream.tcp("127.0.0.1", server.port))
-    with pytest.raises(errors.ConnectionClosed):
+    with pytest.raises(errors.ServerExited):
         client.call_tool("echo")
 
     assert client.call_tool("echo").text == "again"
     client.ping()
     assert server.accepted == 2
+
+
+@pytest.mark.req("N4")
+def test_a_server_that_hangs_up_at_the_probe_is_one_of_the_handshake_era(flavour: Flavour, lines: Serve) -> None:
+    server = lines({"server/discover": [HANG_UP]}, era="handshake")
+    client = flavour.connect(ByteStream.tcp("127.0.0.1", server.port))
+
+    assert client.era == "handshake"
+    assert client.call_tool("echo").text == "{}"
+    assert server.accepted == 2
+    assert server.count("server/discover") == 1
 
 
 @pytest.mark.req("R1")
@@ -117,7 +129,7 @@ def test_a_stream_that_was_given_is_used_once(flavour: Flavour, lines: Serve, ki
     server = lines({"tools/call": [HANG_UP]})
     stream = ByteStream(server.pair()) if kind == "socket" else ByteStream(*server.pipes())
     client = flavour.connect(stream, retry=Retry(attempts=1))
-    with pytest.raises(errors.ConnectionClosed):
+    with pytest.raises(errors.ServerExited):
         client.call_tool("echo")
     for again in (client, flavour.client(stream, retry=Retry(attempts=1))):
         with pytest.raises(errors.ConnectError) as caught:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from .._http.endpoints import bracketed, reason
-from ..errors import ConfigError, ConnectError, ConnectionClosed
+from ..errors import ConfigError, ConnectError
 from .stdio import StdioTransport
 
 TYPE_CHECKING = False
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from .._io.interface import IO, Process, Stream
-    from ..errors import FerruleError
-    from .call import Call
     from .child import Child
 
 
@@ -131,12 +129,6 @@ class StreamTransport(StdioTransport):
 
     async def _spawn(self, child: Child, deadline: float) -> Process:
         return _Remote(await self._target.open(self._io, child, deadline))
-
-    def _exited(self, child: Child, call: Call | None) -> FerruleError:
-        if self._closed:
-            return self._closed_error(call)
-        sent = call is not None and call.sent
-        return ConnectionClosed(f"{self._where(call)}: the stream ended before the answer", request_sent=sent)
 
 
 class _Remote:
