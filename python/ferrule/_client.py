@@ -67,7 +67,8 @@ class BaseClient:
                 Default 30; None for no limit.
             retry: How often to try again what may be repeated. Default `Retry()`: three attempts.
             limits: The bounds on everything else. Default `Limits()`.
-            headers: HTTP headers for every request. None the client owns (framing, `Mcp-*`).
+            headers: HTTP headers for every request. None the client owns (framing, `Mcp-*`). Cookies among them are
+                sent together with those the server sets, and go before one of the same name.
             auth: A bearer token, or a function that returns one and is asked for each request.
             tls: The path of a CA file or directory to trust instead of the system's, or an `ssl.SSLContext`.
             proxy: The proxy to go through, "http://[user:password@]host[:port]"; "" for none. Default: as `HTTP_PROXY`,

@@ -168,9 +168,9 @@ class StreamableHTTP:
         self._place = place
         self._limits = limits
         self._auth = auth
-        self._headers = tuple(field for field in headers if field[0].lower() != "cookie")
         # The user's own cookies go with the server's, in one header.
-        given = "; ".join(value for name, value in headers if name.lower() == "cookie")
+        given = "; ".join([value for name, value in headers if name.lower() == "cookie"])
+        self._headers = tuple(field for field in headers if field[0].lower() != "cookie") if given else headers
         self._fresh: Fresh | None = None
         if given or callable(auth):
             from .fresh import Fresh
