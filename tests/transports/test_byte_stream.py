@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -252,6 +254,50 @@ def test_a_server_that_always_hangs_up_is_not_connected_to_for_ever(flavour: Fla
     assert "closed the stream repeatedly just after it was opened" in said[-1]
     assert "exited" not in said[-1]
     assert server.accepted <= 4
+
+
+FORKING = """
+import os, sys, warnings
+from ferrule import ByteStream, Client, Retry, errors
+warnings.simplefilter("ignore", DeprecationWarning)
+port = int(sys.argv[1])
+fresh = Client(ByteStream.tcp("127.0.0.1", port))
+import socket
+given = Client(ByteStream(socket.create_connection(("127.0.0.1", port))), retry=Retry(attempts=1))
+for client in (fresh, given):
+    client.call_tool("echo", {"who": "parent"})
+pid = os.fork()
+if not pid:
+    code = 1
+    try:
+        fresh.call_tool("echo", {"who": "child"})
+        try:
+            given.call_tool("echo", {"who": "child of given"})
+        except errors.ConnectError:
+            code = 0
+    finally:
+        os._exit(code)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+for client in (fresh, given):
+    client.call_tool("echo", {"who": "parent"})
+    client.close()
+"""
+
+
+@pytest.mark.req("V3")
+def test_a_fork_opens_a_connection_of_its_own_and_leaves_the_parents_alone(lines: Serve) -> None:
+    server = lines()
+    done = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", FORKING, str(server.port)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    calls = [one["params"]["arguments"]["who"] for one in server.messages if one.get("method") == "tools/call"]
+    assert calls == ["parent", "parent", "child", "parent", "parent"]
+    assert server.accepted == 3
 
 
 @pytest.mark.parametrize(
