@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ._http.endpoints import Tcp as Tcp
     from ._http.endpoints import Unix as Unix
     from ._session.retry import Retry as Retry
+    from ._transports.byte_stream import ByteStream as ByteStream
     from ._transports.command import Stdio as Stdio
     from .async_client import AsyncClient as AsyncClient
     from .client import Client as Client
@@ -37,6 +38,7 @@ _HOMES = {
     "AsyncClient": "async_client",
     "AsyncSubscription": "_async_handles",
     "AsyncTask": "_async_handles",
+    "ByteStream": "_transports.byte_stream",
     "Client": "client",
     "CreateMessageResult": "types.sampling",
     "ElicitResult": "types.elicitation",
@@ -57,6 +59,7 @@ __all__ = [
     "AsyncClient",
     "AsyncSubscription",
     "AsyncTask",
+    "ByteStream",
     "Client",
     "CreateMessageResult",
     "ElicitResult",

@@ -66,17 +66,21 @@ class BaseClient:
         in their signatures are in `ferrule.types`; a mapping in the schema's shape does as an answer.
 
         Args:
-            target: The server: a URL, `Stdio(command, ...)`, `Tcp(host, port, url)` or `Unix(path, url)`.
+            target: The server: a URL, `Stdio(command, ...)`, `Tcp(host, port, url)` or `Unix(path, url)`;
+                `ByteStream(...)` for one that speaks the lines of stdio over a socket or pipes.
             protocol: "auto" (default: find out), "handshake", "stateless", or one revision such as "2025-11-25".
                 Anything but "auto" is a pin: it never falls back.
             timeout: Seconds for one operation, all of connecting, waiting, retries and streaming included.
                 Default 30; None for no limit.
             retry: How often to try again what may be repeated. Default `Retry()`: three attempts.
             limits: The bounds on everything else. Default `Limits()`.
-            headers: HTTP headers for every request. None the client owns (framing, `Mcp-*`).
+            headers: HTTP headers for every request. None the client owns (framing, `Mcp-*`). Cookies among them are
+                sent together with those the server sets, and go before one of the same name.
             auth: A bearer token, or a function that returns one and is asked for each request.
             tls: The path of a CA file or directory to trust instead of the system's, or an `ssl.SSLContext`.
-            proxy: The URL of an HTTP proxy. Default: as the environment says; "" for none.
+            proxy: The proxy to go through, "http://[user:password@]host[:port]"; "" for none. Default: as `HTTP_PROXY`,
+                `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say (and the system's settings on Windows and macOS), but
+                never for loopback. Other kinds of proxies, SOCKS among them, are not supported.
             client_info: Name and version to show the server, as `Implementation` or mapping. Default: ferrule's
                 own; None stays anonymous where the protocol allows it.
             request_meta: Members of `_meta` for every request: a mapping, or a function that returns one and is

@@ -141,10 +141,10 @@ class SessionExpired(TransportError):
 
 
 class ServerExited(TransportError):
-    """The server's process ended.
+    """The server's process, or the byte stream to it, ended.
 
     Attributes:
-        exit_code: Its exit code, negative for a signal, None when unknown.
+        exit_code: The process's exit code, negative for a signal, None when unknown.
         retry_after: Seconds until it will be started again, if restarts are being held back.
         stderr_tail: The last bytes it wrote to stderr. Not part of the error's text.
     """

@@ -190,6 +190,10 @@ class WireServer:
         if kind is None and self.failures:
             raise self.failures[0]
 
+    def adopt(self, sock: socket.socket) -> None:
+        """Close this too at the end."""
+        self._sockets.append(sock)
+
     def note(self, journal: list[Any], entry: Any) -> None:
         with self._changed:
             journal.append(entry)

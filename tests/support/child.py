@@ -260,7 +260,7 @@ class _Child:
         sys.stdout.buffer.flush()
 
     def ordinary(self, message: Message) -> None:
-        result = _ordinary_result(message, self.era)
+        result = ordinary_result(message, self.era)
         if result is None:
             self.do_error(message, -32601, "Method not found")
         else:
@@ -355,7 +355,7 @@ def _text(value: str) -> Message:
     return {"resultType": "complete", "content": [{"type": "text", "text": value}]}
 
 
-def _ordinary_result(message: Message, era: str) -> Message | None:
+def ordinary_result(message: Message, era: str) -> Message | None:
     method, params = message["method"], message.get("params") or {}
     if method == "server/discover" and era != "handshake":
         meta = {"io.modelcontextprotocol/serverInfo": _INFO}

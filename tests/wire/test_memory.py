@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+import zlib
+from collections.abc import Callable
 
 import pytest
 
-from ferrule._wire import LineDecoder
+from ferrule._http.compression import CodedBody
+from ferrule._wire import KIND_JSON, KIND_SSE, BodyDecoder, LineDecoder, ResponseDecoder
 
 MIB = 1024 * 1024
 
@@ -52,6 +56,96 @@ def test_a_message_costs_at_most_twice_its_size(kind: str, read: int) -> None:
     )
     # The allowance beside 64 KiB is what the allocator keeps in its own books.
     assert size < int(ran.stdout) < 2 * size + 64 * 1024 + size // 50
+
+
+# The same for what is compressed on the wire: text of random letters, which halves.
+EXPANDED = """
+import random, sys, zlib
+from ferrule import _wire
+from ferrule._http.compression import CodedBody
+
+kind, coding, size = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+line = bytes(random.Random(1).choices(b"abcdefghijklmnop", k=4096))
+deflater = zlib.compressobj(1, wbits=31 if coding == "gzip" else 15)
+data = deflater.compress(b"data: " if kind == _wire.KIND_SSE else b"")
+data += b"".join(deflater.compress(line) for _ in range(size // 4096))
+data += deflater.compress(b"\\n\\n" if kind == _wire.KIND_SSE else b"") + deflater.flush()
+del deflater
+body = CodedBody(coding, kind, 1 << 30)
+
+def peak():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+
+before = peak()
+frames = []
+for start in range(0, len(data), 4096):
+    for some in body.feed(data[start : start + 4096]):
+        frames += some
+frames += body.finish()
+assert len(frames[0][1]) == size, frames[0][:1]
+print(peak() - before)
+"""
+
+
+@pytest.mark.req("W8", "W9")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("kind", ["event", "body"])
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_a_compressed_message_costs_at_most_twice_its_size_expanded(kind: str, coding: str) -> None:
+    size = 16 * MIB
+    number = str(KIND_SSE if kind == "event" else KIND_JSON)
+    ran = subprocess.run(
+        [sys.executable, "-c", EXPANDED, number, coding, str(size)], capture_output=True, text=True, check=True
+    )
+    assert size < int(ran.stdout) < 2 * size + 64 * 1024 + size // 50
+
+
+def feed_event(size: int) -> None:
+    events = BodyDecoder(KIND_SSE)
+    events.feed(b"data: ")
+    for _ in range(size // 4096):
+        events.feed(b"x" * 4096)
+    assert len(events.feed(b"\n\n")[0][1]) == size
+
+
+def feed_body(size: int) -> None:
+    decoder = ResponseDecoder()
+    decoder.begin()
+    frames = decoder.feed(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+    for _ in range(size // 4096):
+        frames += decoder.feed(b"x" * 4096)
+    assert len(frames[1][1]) == size
+
+
+def feed_line(size: int) -> None:
+    decoder = LineDecoder()
+    for _ in range(size // 4096):
+        decoder.feed(b"x" * 4096)
+    assert len(decoder.feed(b"\n")[0][1]) == size
+
+
+def feed_coded(size: int) -> None:
+    body, deflater = CodedBody("gzip", KIND_SSE, 64 * MIB), zlib.compressobj(1, wbits=31)
+    found = []
+    for data in [b"data: ", *[bytes(range(65, 91)) * 157 + b"x" * 14] * (size // 4096), b"\n\n"]:
+        for frames in body.feed(deflater.compress(data) + deflater.flush(zlib.Z_SYNC_FLUSH)):
+            found += frames
+    assert len(found[0][1]) == size
+
+
+@pytest.mark.req("W9")
+@pytest.mark.parametrize("feed", [feed_event, feed_body, feed_line, feed_coded])
+def test_64_mebibytes_in_reads_of_4_kibibytes_take_linear_time(feed: Callable[[int], None]) -> None:
+    def seconds(size: int) -> float:
+        began = time.process_time()
+        feed(size)
+        return time.process_time() - began
+
+    seconds(MIB)
+    few, many = min(seconds(16 * MIB) for _ in range(2)), seconds(64 * MIB)
+    # Linear is 4, quadratic 16.
+    assert many < 10 * few + 0.2
 
 
 @pytest.mark.req("D7")

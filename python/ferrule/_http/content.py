@@ -56,8 +56,9 @@ def refusal(head: ResponseHead, where: str) -> FerruleError:
     shown = kind or "no content type"
     if 200 <= head.status < 300:
         return InvalidMessage(f"{where}: HTTP {head.status} with {shown} instead of a JSON-RPC message")
+    wanted = "the proxy wants other credentials, " if head.status == 407 else ""
     return HTTPStatusError(
-        f"{where}: HTTP {head.status} ({shown})",
+        f"{where}: {wanted}HTTP {head.status} ({shown})",
         status=head.status,
         retry_after=retry_after(head.get("retry-after"), head.get("date")),
         content_type=kind,
@@ -77,10 +78,14 @@ def retry_after(value: str | None, date: str | None) -> float | None:
         return None
     if value.isascii() and value.isdigit():
         return min(float(value[:10]), _LONGEST_WAIT)
-    then, now = _date(value), _date(date or "")
-    if then is None or now is None:
-        return None
-    return min(max((then - now).total_seconds(), 0.0), _LONGEST_WAIT)
+    seconds = seconds_between(date or "", value)
+    return None if seconds is None else min(max(seconds, 0.0), _LONGEST_WAIT)
+
+
+def seconds_between(first: str, second: str) -> float | None:
+    """How much later the second of two HTTP dates is; None when either is none."""
+    then, now = _date(second), _date(first)
+    return None if then is None or now is None else (then - now).total_seconds()
 
 
 def _date(text: str) -> datetime | None:

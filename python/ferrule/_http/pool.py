@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .endpoints import Tcp, Unix
     from .exchange import Exchange
     from .tls import Tls
+    from .tunnel import ProxiedConnection
     from .url import Url
 
 FRESH = 0.001
@@ -45,6 +46,7 @@ class Pool:
             here.
         tls: What to trust, see `tls.context_from`.
         endpoint: Where to connect instead of the URL's own host and port.
+        proxy: What all connections go through, or None.
     """
 
     __slots__ = (
@@ -65,6 +67,7 @@ class Pool:
         "limits",
         "mutex",
         "origin",
+        "proxy",
     )
 
     def __init__(
@@ -75,6 +78,7 @@ class Pool:
         limits: Limits,
         tls: Tls = None,
         endpoint: Tcp | Unix | None = None,
+        proxy: Url | None = None,
     ) -> None:
         self._io = io
         self._now = io.now
@@ -87,6 +91,7 @@ class Pool:
         self._tls = tls
         self._context: ssl.SSLContext | None = None
         self._endpoint = endpoint
+        self.proxy = proxy
         self._places = limits.max_connections
         self._waiters: OrderedDict[Slot, None] = OrderedDict()
         self._idle: list[Connection] = []
@@ -219,7 +224,8 @@ class Pool:
         return now < connection.expires_at and stream is not None and not stream.stale()
 
     async def _open(self, deadline: float, *, is_counted: bool) -> Connection:
-        connection = Connection(self, is_counted=is_counted)
+        kind = Connection if self.proxy is None else _proxied()
+        connection = kind(self, is_counted=is_counted)
         with self.mutex:
             if self._is_closed:
                 raise self._closed()
@@ -240,6 +246,9 @@ class Pool:
 
     async def _dial(self, connection: Connection, deadline: float) -> None:
         context = self._tls_context() if self.origin.is_https else None
+        if self.proxy is not None:
+            assert isinstance(connection, _proxied())
+            return await connection.open(self._io, self.origin, self.proxy, context, deadline)
         connection.attach(await dial(self._io, self.origin, self._endpoint, context, connection, deadline))
 
     def _tls_context(self) -> ssl.SSLContext:
@@ -411,6 +420,12 @@ class Pool:
             f"the client of {self.origin.origin} was closed before the request was sent",
             request_sent=False,
         )
+
+
+def _proxied() -> type[ProxiedConnection]:
+    from .tunnel import ProxiedConnection
+
+    return ProxiedConnection
 
 
 def _wrote(connection: Connection, exchange: Exchange, data: bytes, deadline: float) -> bool:

@@ -38,7 +38,7 @@ class Trail:
         target, repaired = _resolve(url, status, location, self.repaired)
         if self.followed >= self._limit:
             raise LimitExceeded(
-                f"{url.label}: more than {self._limit} redirects",
+                f"{url.origin}: more than {self._limit} redirects",
                 limit="max_redirects",
                 request_sent=True,
             )

@@ -258,6 +258,21 @@ class AsyncIO:
             sock.close()
             raise
 
+    async def adopt(self, reader: Any, writer: Any, *, receiver: Receiver) -> SocketStream | PipeStream:
+        """See `interface.IO.adopt`."""
+        from .adopting import as_socket
+        from .asyncio_stream import PipeStream
+
+        loop = self._here()
+        if (sock := as_socket(reader, writer)) is None:
+            pipes = PipeStream(self, writer, reader, receiver)
+            self._streams.add(pipes)
+            return pipes
+        stream = SocketStream(self, sock, receiver)
+        await self._attach(loop, stream, sock)
+        self._streams.add(stream)
+        return stream
+
     async def spawn(
         self,
         argv: Sequence[str],
@@ -373,8 +388,11 @@ class AsyncIO:
         loop = self._loop
         if loop is None or self.forked():
             return
-        if loop is _get_running_loop() or loop.is_closed():
+        if loop.is_closed():
             end()
+        elif loop is _get_running_loop():
+            # Not at once: memory may be collected while somebody holds the mutex.
+            loop.call_soon(end)
         else:
             with contextlib.suppress(RuntimeError):  # closed just now
                 loop.call_soon_threadsafe(end)

@@ -129,6 +129,20 @@ class BlockingIO:
                 raise
         return stream
 
+    async def adopt(self, reader: Any, writer: Any, *, receiver: Receiver) -> BlockingStream:
+        """See `interface.IO.adopt`."""
+        from .adopting import as_socket
+        from .channels import PipeChannel
+
+        channel: SocketChannel | PipeChannel
+        if (sock := as_socket(reader, writer)) is not None:
+            channel = SocketChannel(sock)
+        else:
+            channel = PipeChannel(writer, reader)
+        stream = BlockingStream(self._wakers, channel, receiver)
+        self._streams.add(stream)
+        return stream
+
     async def spawn(
         self,
         argv: Sequence[str],
@@ -273,8 +287,14 @@ class BlockingIO:
 
     def let_go(self, end: Callable[[], object], /) -> None:
         """See `interface.IO.let_go`."""
-        if not self.forked():
+        if self.forked():
+            return
+        # Memory may be collected while somebody holds the mutex, this very thread perhaps: then another one waits for it.
+        if self._mutex.acquire(False):
+            self._mutex.release()
             end()
+        else:
+            new_thread(target=end, name="ferrule-io", daemon=True).start()
 
     async def close(self, deadline: float, /) -> None:
         """See `interface.IO.close`."""

@@ -195,6 +195,13 @@ class IO(Protocol):
                 the last address's error. No byte of a request was sent.
         """
 
+    async def adopt(self, reader: Any, writer: Any, *, receiver: Receiver) -> Stream:
+        """Take over what is open already: objects with `fileno()` and `close()`, or one socket as both.
+
+        Raises:
+            OSError: They are closed, or cannot be polled.
+        """
+
     async def spawn(
         self,
         argv: Sequence[str],
@@ -261,7 +268,8 @@ class IO(Protocol):
     def let_go(self, end: Callable[[], object], /) -> None:
         """Run `end` on behalf of an owner that was collected: from whatever thread, never in a fork.
 
-        asyncio: on the loop's own thread, which would hold open streams for ever.
+        `end` may take the mutex. asyncio: on the loop's own thread, which would hold open streams for ever, in a turn of
+        its own.
         """
 
     async def close(self, deadline: float, /) -> None:

@@ -54,6 +54,10 @@ class RequestEnvelope(Frozen):
         self._set("client_info", client_info)
         self._set("log_level", log_level)
 
+    def __repr__(self) -> str:
+        info = "anonymous" if self.client_info is None else f"client_info[{len(self.client_info)}]"
+        return f"<RequestEnvelope {self.protocol_version}, {info}, capabilities[{len(self.client_capabilities)}]>"
+
     def to_meta(self) -> dict[str, Any]:
         """The envelope as members of `_meta`."""
         meta: dict[str, Any] = {PROTOCOL_VERSION: self.protocol_version}

@@ -156,6 +156,8 @@ class Listener:
         head = exchange.head
         if session is None or session.peer.closed:
             return None
+        if head is not None and head.notable:
+            _http(session).keep_cookies(head)
         if exchange.is_stream and lasted:
             self._failures = 0
             self._trail = None

@@ -277,11 +277,16 @@ async def _start(session: Session, deadline: float) -> None:
     if not session.transport.http:
         return await session.transport.start(deadline)
     attempt = 1
+    earlier: FerruleError | None = None
     while True:
         try:
             return await session.transport.start(deadline)
-        except FerruleError as error:
-            await _pause(session, error, attempt, deadline)
+        except FerruleError as failure:
+            error = failure
+        account(error, None, earlier)
+        if not _is_passing(error) or not await session.pause(error, attempt, deadline):
+            raise error
+        earlier = error
         attempt += 1
 
 

@@ -130,17 +130,3 @@ def account(error: FerruleError, call: Call | None, earlier: FerruleError | None
 def transient(status: int) -> bool:
     """Does this HTTP status say "not now" rather than "no"?"""
     return status == 429 or (status >= 500 and status != 501)
-
-
-def account(error: FerruleError, call: Call | None, earlier: FerruleError | None) -> None:
-    """Say on the error what is true of the operation as a whole, all its attempts together."""
-    if call is not None and call.sent:
-        error.request_sent = True
-    if earlier is None:
-        return
-    error.request_sent = error.request_sent or earlier.request_sent
-    first: BaseException = error
-    while first is not earlier and first.__cause__ is not None:
-        first = first.__cause__
-    if first is not earlier:
-        first.__cause__ = earlier

@@ -9,6 +9,7 @@ import weakref
 
 from .._http.endpoints import Tcp, Unix
 from .._http.pool import Pool
+from .._http.proxy import proxy_for
 from .._http.url import parse_url
 from .._transports.command import Stdio
 from .._transports.http_requests import Place
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 
     from .._http.tls import Tls
     from .._io.interface import IO
+    from .._transports.byte_stream import ByteStream
     from .._transports.interface import Transport
     from ..limits import Limits
 
-    Target = str | Stdio | Tcp | Unix
+    Target = str | Stdio | Tcp | Unix | ByteStream
 
 
 def transport_maker(target: Target, tls: Tls, proxy: str | None, limits: Limits) -> Callable[[IO], Transport]:
@@ -43,15 +45,30 @@ def transport_maker(target: Target, tls: Tls, proxy: str | None, limits: Limits)
     if isinstance(target, str):
         endpoint, url = None, parse_url(target)
     elif isinstance(target, (Tcp, Unix)):
-        endpoint, url = target, target.url
+        if proxy:
+            raise ConfigError("proxy= has no meaning for a server that is reached at an address of its own")
+        endpoint, url, proxy = target, target.url, ""
     else:
-        raise ConfigError("target: expected a URL, Stdio(...), Tcp(...) or Unix(...)")
+        return _stream_maker(target, tls, proxy, limits)
+    if proxy is not None and not isinstance(proxy, str):
+        raise ConfigError("proxy: expected a URL, or an empty string for no proxy")
+    through = proxy_for(url, proxy)
 
     def make(io: IO) -> Transport:
-        pool = Pool(io, url, limits=limits, tls=tls, endpoint=endpoint)
+        pool = Pool(io, url, limits=limits, tls=tls, endpoint=endpoint, proxy=through)
         place = Place(url)
         # Views share the place; when it goes nobody can use, or close, the connections any more.
         weakref.finalize(place, io.let_go, pool.shut)
         return StreamableHTTP(io, pool, place, limits)
 
     return make
+
+
+def _stream_maker(target: object, tls: Tls, proxy: str | None, limits: Limits) -> Callable[[IO], Transport]:
+    from .._transports.byte_stream import ByteStream, StreamTransport
+
+    if not isinstance(target, ByteStream):
+        raise ConfigError("target: expected a URL, Stdio(...), Tcp(...), Unix(...) or ByteStream(...)")
+    if tls is not None or proxy is not None:
+        raise ConfigError("tls= and proxy= have no meaning for a byte stream")
+    return lambda io: StreamTransport(io, target, limits)

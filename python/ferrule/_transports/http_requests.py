@@ -9,6 +9,7 @@ from .. import _log
 from .._http.content import refusal
 from .._http.exchange import Exchange
 from .._http.pool import Pool
+from .._http.proxy import absolute_target, proxy_headers
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._io import Closing, Expired, Unsent
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .._protocol.era import Era
     from ..limits import Limits
     from .call import Call, Inbound, Link
+    from .fresh import Fresh
     from .streams import StreamExchange
 
     Auth = str | Callable[[], str]
@@ -62,6 +64,7 @@ class HttpTransport:
 
     __slots__ = (
         "_auth",
+        "_fresh",
         "_headers",
         "_io",
         "_limits",
@@ -91,8 +94,15 @@ class HttpTransport:
         self._pool = pool
         self._place = place
         self._limits = limits
-        self._headers = headers
         self._auth = auth
+        # The user's own cookies go with the server's, in one header.
+        given = "; ".join([value for name, value in headers if name.lower() == "cookie"])
+        self._headers = tuple(field for field in headers if field[0].lower() != "cookie") if given else headers
+        self._fresh: Fresh | None = None
+        if given or callable(auth):
+            from .fresh import Fresh
+
+            self._fresh = Fresh(io, limits, url.label, auth if callable(auth) else None, given)
         self.inbound: Inbound
         self.process = 0
         self.label = url.label
@@ -120,19 +130,36 @@ class HttpTransport:
         elif isinstance(self._auth, str):
             headers.append(("Authorization", f"Bearer {self._auth}"))
         headers.extend(self._headers)
+        target = url.target
+        proxy = self._pool.proxy
+        if proxy is not None and not url.is_https:
+            target = absolute_target(url)
+            headers.extend(proxy_headers(proxy))
         try:
-            return RequestTemplate(verb, url.target, headers, mirror=era is not None and era.mirrors)
+            return RequestTemplate(verb, target, headers, mirror=era is not None and era.mirrors)
         except ValueError:
             raise ConfigError(f"{self.label}: auth or a header holds a character no header may carry") from None
 
     def _fresh_headers(self) -> list[tuple[str, str]] | None:
-        """Headers that are asked for anew for each request."""
-        if self._auth is None or isinstance(self._auth, str):
-            return None
-        token = self._auth()
-        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise ConfigError(f"{self.label}: the function given as auth must return printable ASCII text")
-        return [("Authorization", f"Bearer {token}")]
+        """Headers that differ from request to request."""
+        return None if self._fresh is None else self._fresh.headers(self._place.url)
+
+    def share_fresh(self, other: HttpTransport) -> None:
+        """Have the same cookies as another transport of the same view."""
+        self._fresh = other._fresh
+
+    def keep_cookies(self, head: ResponseHead) -> None:
+        """Take the cookies of a head that is `notable`, if it has any."""
+        if head.get("set-cookie") is None:
+            return
+        if self._fresh is None:
+            from .fresh import Fresh
+
+            fresh = Fresh(self._io, self._limits, self.label)
+            with self._io.mutex():
+                if self._fresh is None:
+                    self._fresh = fresh
+        self._fresh.take(head, self._place.url)
 
     # Beside requests
 
@@ -185,7 +212,10 @@ class HttpTransport:
             await connection.wait(exchange.slot, deadline)
         finally:
             connection.leave(exchange)
-        return exchange.slot.result()  # type: ignore[no-any-return]
+        head: ResponseHead = exchange.slot.result()
+        if head.notable:
+            self.keep_cookies(head)
+        return head
 
     async def open_stream(self, exchange: StreamExchange, link: Link, deadline: float) -> Connection:
         """Ask for an event stream by GET, after the last event that the exchange's cursor knows.

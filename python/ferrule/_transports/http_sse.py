@@ -228,6 +228,8 @@ class HttpSse(HttpTransport):
             await connection.wait(channel.named, deadline)
             channel.named.result()
             head = channel.head
+            if head is not None and head.notable:
+                self.keep_cookies(head)
             if head is not None and head.status in REDIRECTS:
                 self._place.url = trail.follow(self._place.url, head.status, head.get("location"))
                 connection.leave(channel)
@@ -311,6 +313,8 @@ class HttpSse(HttpTransport):
             if slot.done:
                 return
             head = posted.slot.result()
+            if head.notable:
+                self.keep_cookies(head)
             if head.status not in REDIRECTS:
                 break
             self.follow(trail, head, link)

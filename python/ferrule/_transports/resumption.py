@@ -141,6 +141,8 @@ class Resumption:
     def _judge(self, get: StreamExchange) -> None:
         """What a GET that did not bring the answer means: raise unless there is to be another one."""
         head = get.head
+        if head is not None and head.notable:
+            self._transport.keep_cookies(head)
         if get.lost is not None and not isinstance(get.lost, (ConnectionClosed, InvalidMessage)):
             raise get.lost
         if get.is_stream:

@@ -64,9 +64,12 @@ class StdioTransport:
     listens = False
     sends_credential = False
 
-    def __init__(self, io: IO, target: Stdio, limits: Limits) -> None:
+    _EARLY = "exited repeatedly just after its start; not started again"
+    _AT_ONCE = "the server exited as soon as it was started"
+
+    def __init__(self, io: IO, target: Any, limits: Limits) -> None:
         self._io = io
-        self._target = target
+        self._target: Stdio = target
         self.limits = limits
         self.label = target.label
         self.process = 0
@@ -134,12 +137,12 @@ class StdioTransport:
         if now < self._not_before:
             pause = self._not_before - now
             raise ServerExited(
-                f"{self.label}: exited repeatedly just after its start; not started again for {pause:.1f} s",
+                f"{self.label}: {self._EARLY} for {pause:.1f} s",
                 retry_after=pause,
                 request_sent=False,
             )
         child = Child(self, self.process + 1, now)
-        process = child.process = await self._spawn(child)
+        process = child.process = await self._spawn(child, deadline)
         with self._io.mutex():
             usable = not child.over and not self._closed
             if usable:
@@ -150,7 +153,7 @@ class StdioTransport:
             raise self._exited(child, None)
         return child
 
-    async def _spawn(self, child: Child) -> Process:
+    async def _spawn(self, child: Child, deadline: float) -> Process:
         target = self._target
         try:
             return await self._io.spawn(
@@ -267,7 +270,7 @@ class StdioTransport:
             finally:
                 child.pending.pop(call.id, None)
                 child.used = self._io.now()
-        raise ServerExited(f"{self._where(call)}: the server exited as soon as it was started", request_sent=False)
+        raise ServerExited(f"{self._where(call)}: {self._AT_ONCE}", request_sent=False)
 
     async def _child_for(self, link: Link, deadline: float) -> Child:
         """The child that a message under this link goes to; any one will do if nothing was agreed with it."""

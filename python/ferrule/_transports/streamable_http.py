@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .._http.connection import Answer, Connection, Frame
     from .._io.interface import Slot
     from .._protocol.era import Era
-    from .call import Call, Inbound, Link
+    from .call import Call, Link
     from .http_requests import Auth
     from .http_sse import HttpSse
     from .streams import Cursor
@@ -34,25 +34,27 @@ if TYPE_CHECKING:
 class PostExchange(Exchange):
     """A POST that carries a call: takes its answer out of whatever form it comes in."""
 
-    __slots__ = ("__weakref__", "body", "call", "cursor", "flags", "head", "inbound", "link")
+    __slots__ = ("__weakref__", "body", "call", "cursor", "flags", "head", "link", "transport")
 
     cursor: Cursor
     """How far the stream was read; not there until an event says something of its place in it."""
 
-    def __init__(self, slot: Slot, call: Call, link: Link, inbound: Inbound) -> None:
+    def __init__(self, slot: Slot, call: Call, link: Link, transport: StreamableHTTP) -> None:
         self.slot = slot
         self.sent = call.sent
         if call.deliver is not None:
             call.slot = slot  # type: ignore[attr-defined]  # a `WatchedCall`: its progress may come elsewhere
         self.call = call
         self.link = link
-        self.inbound = inbound
+        self.transport = transport
         self.head: ResponseHead | None = None
         self.body: bytes | None = None
         self.flags = 0
 
     def on_head(self, head: ResponseHead) -> None:
         self.head = head
+        if head.notable:
+            self.transport.keep_cookies(head)
 
     def on_body(self, data: bytes, flags: int) -> None:
         self.body = data
@@ -117,20 +119,20 @@ class PostExchange(Exchange):
 
     def _take_unasked(self, message: dict[str, Any]) -> None:
         if "id" in message:
-            self.inbound.request(message, self.link, self, self.call.deadline)
+            self.transport.inbound.request(message, self.link, self, self.call.deadline)
         elif message["method"] != PROGRESS:
-            self.inbound.notification(message, self.link, self)
+            self.transport.inbound.notification(message, self.link, self)
         else:
             params = message.get("params")
             if progress_token(params) != self.call.id:
                 self._take_progress_of_others(params)
             elif self.call.deliver is not None:
-                post_progress(self.call, self.slot, params, self.inbound.max_queue)
+                post_progress(self.call, self.slot, params, self.transport.inbound.max_queue)
 
     def _take_progress_of_others(self, params: Any) -> None:
         awaited = self.link.awaited
-        if awaited is None or not awaited.progress(params, self.inbound.max_queue):
-            self.inbound.late_progress(params, self.link)
+        if awaited is None or not awaited.progress(params, self.transport.inbound.max_queue):
+            self.transport.inbound.late_progress(params, self.link)
 
 
 class StreamableHTTP(HttpTransport):
@@ -148,7 +150,9 @@ class StreamableHTTP(HttpTransport):
         """The transport of 2024-11-05 to the same place, over the same connections and under the same headers."""
         from .http_sse import HttpSse
 
-        return HttpSse(self._io, self._pool, self._place, self._limits, self._headers, self._auth)
+        transport = HttpSse(self._io, self._pool, self._place, self._limits, self._headers, self._auth)
+        transport.share_fresh(self)
+        return transport
 
     # Requests as bytes
 
@@ -165,13 +169,13 @@ class StreamableHTTP(HttpTransport):
         """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""
         wire = link.wire
         assert wire is not None
-        fresh = None if self._auth is None else self._fresh_headers()
+        fresh = None if self._fresh is None else self._fresh_headers()
         data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
         asked = self._ask(call, data) if self._pool.asks and not call.bypass else None
         if isinstance(asked, dict):
             return asked
         slot = self._io.slot()
-        exchange = PostExchange(slot, call, link, self.inbound)
+        exchange = PostExchange(slot, call, link, self)
         connection: Connection | None = None
         try:
             # The warm path: an idle connection, no coroutine for the write.
