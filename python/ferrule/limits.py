@@ -63,13 +63,13 @@ _DOCS = {
     "probe_timeout": """Default 10.0 seconds. How long a stdio server may leave
         `server/discover` unanswered before it is taken for one of the handshake era. `npx`
         and `uvx` servers take seconds to start.""",
+    "listen_wait": """Default 1.0 seconds. How long the first call waits for the headers of the
+        stream that carries what the server sends unasked. Servers that have one answer within
+        milliseconds; some answer only with the first event, and no call may hang on that.""",
     "max_handlers": """Default 32. Handlers of server requests that run at once, and as many of
         notifications; further ones wait. What a pool of threads has by default.""",
     "max_queue": """Default 1024. Notifications of one stream that wait for a slow handler, and
         requests that wait for their turn; further ones are counted, reported and lost.""",
-    "listen_wait": """Default 1.0 seconds. How long the first call waits for the headers of the
-        stream that carries what the server sends unasked. Servers that have one answer within
-        milliseconds; some answer only with the first event, and no call may hang on that.""",
     "max_cache_bytes": """Default 16 MiB. Bytes of kept lists and responses in one session, as JSON;
         the oldest make room. A thousand tools with their schemas are about one MiB.""",
     "poll_interval": """Default 1.0 seconds. How long to wait between two looks at a task whose

@@ -289,7 +289,7 @@ class BlockingIO:
         """See `interface.IO.let_go`."""
         if self.forked():
             return
-        # Memory may be collected while somebody holds the mutex, this very thread perhaps: then another one waits for it.
+        # Memory may be collected while somebody holds the mutex, this very thread perhaps: then another one waits.
         if self._mutex.acquire(False):
             self._mutex.release()
             end()

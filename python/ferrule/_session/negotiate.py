@@ -246,7 +246,7 @@ async def _handshake(session: Session, verdict: Verdict, deadline: float) -> Lin
     try:
         first, result = await _initialize(session, verdict, offered, params, deadline, call)
     except (HTTPStatusError, RPCError) as error:
-        if verdict.http_sse or not _may_be_http_sse(session, error):
+        if verdict.http_sse or not verdict.proven or not _may_be_http_sse(session, error):
             raise
         await _fall_back(session, verdict, error, deadline)
         first, result = await _initialize(session, verdict, offered, params, deadline, call)
