@@ -133,6 +133,7 @@ def test_a_reset_while_asking_is_the_reason_the_receiver_is_told(blocking: Drive
     blocking.run(scenario)
 
 
+@pytest.mark.req("V5")
 def test_beside_somebody_who_polls_the_question_is_left_to_a_write(blocking: Driver, peer: Any) -> None:
     """Who polls a draining stream may complete its response, and then still be there when the next one asks."""
     port = peer(echo).port
