@@ -27,7 +27,7 @@ def test_what_is_asked_is_answered_into_the_buffer_and_nobody_is_told(blocking: 
         receiver = Receiver()
         stream = await alone(io, port, receiver)
         for question in (b"a\n", b"bcd\n"):
-            count = stream.ask(question, io.now() + 20)
+            count = stream.ask(question, receiver.get_buffer(-1), io.now() + 20)
             assert bytes(receiver.get_buffer(-1)[:count]) == question
         assert (receiver.reads, receiver.lost) == (0, [])
 
@@ -42,7 +42,7 @@ def test_with_less_than_a_nap_left_the_wait_keeps_the_deadline(blocking: Driver,
         receiver = Receiver()
         stream = await alone(io, port, receiver)
         deadline = io.now() + 0.1
-        assert stream.ask(b"silence\n", deadline) == 0
+        assert stream.ask(b"silence\n", receiver.get_buffer(-1), deadline) == 0
         with pytest.raises(Expired):
             await stream.wait(receiver.expect(io.slot()), deadline)
 
@@ -68,7 +68,7 @@ def test_a_request_that_the_kernel_does_not_take_whole_is_finished_by_a_write(bl
         receiver = Receiver()
         stream = await alone(io, port, receiver)
         deadline = io.now() + 20
-        assert stream.ask(bytes(size), deadline) == -1
+        assert stream.ask(bytes(size), receiver.get_buffer(-1), deadline) == -1
         begin.set()
         slot = receiver.expect(io.slot())
         stream.write_now(b"", deadline)
@@ -87,7 +87,7 @@ def test_a_closed_stream_refuses_the_question(blocking: Driver, peer: Any) -> No
         stream = await alone(io, port, receiver)
         stream.close()
         with pytest.raises(ConnectionResetError):
-            stream.ask(b"a\n", io.now() + 20)
+            stream.ask(b"a\n", receiver.get_buffer(-1), io.now() + 20)
         assert receiver.lost == [None]
 
     blocking.run(scenario)
@@ -101,7 +101,9 @@ def test_closing_wakes_who_asked_and_then_the_receiver_is_told_once(blocking: Dr
         receiver = Receiver()
         stream = await alone(io, port, receiver)
         counts: list[int] = []
-        thread = threading.Thread(target=lambda: counts.append(stream.ask(b"a", io.now() + 20)))
+        thread = threading.Thread(
+            target=lambda: counts.append(stream.ask(b"a", receiver.get_buffer(-1), io.now() + 20))
+        )
         thread.start()
         until(lambda: stream._leader is not None, "the question")
         stream.close()
@@ -124,7 +126,7 @@ def test_a_reset_while_asking_is_the_reason_the_receiver_is_told(blocking: Drive
         receiver = Receiver()
         stream = await alone(io, port, receiver)
         slot = receiver.expect(io.slot())
-        assert stream.ask(b"a\n", io.now() + 20) == 0
+        assert stream.ask(b"a\n", receiver.get_buffer(-1), io.now() + 20) == 0
         await stream.wait(slot, io.now() + 20)
         with pytest.raises(ConnectionResetError):
             slot.result()
@@ -143,7 +145,7 @@ def test_beside_somebody_who_polls_the_question_is_left_to_a_write(blocking: Dri
         class Asking(Receiver):
             def buffer_updated(self, nbytes: int, /) -> None:
                 if not asked:
-                    asked.append(stream.ask(b"second\n", io.now() + 20))
+                    asked.append(stream.ask(b"second\n", receiver.get_buffer(-1), io.now() + 20))
                 super().buffer_updated(nbytes)
 
         receiver = Asking()
@@ -167,7 +169,7 @@ def test_on_a_loop_a_question_is_a_write(loop_driver: Driver, peer: Any) -> None
         receiver = Receiver()
         stream = await dial(io, port, receiver)
         slot = receiver.expect(io.slot())
-        assert stream.ask(b"a\n", io.now() + 20) == 0
+        assert stream.ask(b"a\n", receiver.get_buffer(-1), io.now() + 20) == 0
         await stream.wait(slot, io.now() + 20)
         assert slot.result() == b"a\n"
 
@@ -178,8 +180,9 @@ def test_asking_never_suspends(blocking: Driver, peer: Any) -> None:
     port = peer(echo).port
 
     async def scenario(io: Any) -> int:
-        stream = await alone(io, port, Receiver())
-        count: int = stream.ask(b"a\n", io.now() + 20)
+        receiver = Receiver()
+        stream = await alone(io, port, receiver)
+        count: int = stream.ask(b"a\n", receiver.get_buffer(-1), io.now() + 20)
         return count
 
     io = blocking.make()

@@ -60,6 +60,7 @@ class Connection:
     __slots__ = (
         "_begin",
         "_body",
+        "_buffer",
         "_coded_head",
         "_decode",
         "_decode_answer",
@@ -91,6 +92,7 @@ class Connection:
         decoder = ResponseDecoder(max_head=limits.max_head_bytes, max_message=limits.max_message_bytes)
         # Bound once: no Python frame runs between the stream and the decoder.
         self.get_buffer = decoder.get_buffer
+        self._buffer: memoryview | None = None
         self._decode = decoder.buffer_updated
         self._decode_answer = decoder.answer_updated
         self._begin = decoder.begin
@@ -170,7 +172,7 @@ class Connection:
         try:
             self._begin()
             self._is_whole = False
-            count = stream.ask(data, deadline)
+            count = stream.ask(data, self._buffer or self._view(), deadline)
             if count < 0:
                 return []
             self._is_whole = True
@@ -180,6 +182,11 @@ class Connection:
         except BaseException:
             self.close()
             raise
+
+    def _view(self) -> memoryview:
+        """The decoder's buffer, always the same view; made with the first answer."""
+        self._buffer = self.get_buffer()
+        return self._buffer
 
     def join(self, exchange: Exchange, frames: list[Frame], deadline: float) -> None:
         """After `ask`: go on as an exchange, one that was `sent`, beginning with what was read. End with `leave`.

@@ -128,7 +128,7 @@ class SocketStream(asyncio.BufferedProtocol):
             raise ConnectionResetError("the stream is closed")
         self._transport.write(data)
 
-    def ask(self, data: bytes, deadline: float, /) -> int:
+    def ask(self, data: bytes, buffer: memoryview, deadline: float, /) -> int:
         """See `interface.SocketStream.ask`: the loop reads, not who waits."""
         self.write_now(data, deadline)
         return 0

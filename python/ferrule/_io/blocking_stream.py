@@ -127,7 +127,7 @@ class BlockingStream(WritingSide):
             if self._followers or self.closed:
                 self._pass_on()
 
-    def ask(self, data: bytes, deadline: float, /) -> int:
+    def ask(self, data: bytes, buffer: memoryview, deadline: float, /) -> int:
         """See `interface.SocketStream.ask`."""
         count = 0
         try:
@@ -146,7 +146,7 @@ class BlockingStream(WritingSide):
                     return -1
             while deadline - monotonic() > NAP and not self._wakers.scopes:
                 try:
-                    return self._recv_into(self._get_buffer(-1))
+                    return self._recv_into(buffer)
                 except BlockingIOError:
                     continue
                 except OSError as error:

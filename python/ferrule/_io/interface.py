@@ -102,13 +102,13 @@ class SocketStream(Stream, Protocol):
     def write_now(self, data: bytes, deadline: float, /) -> None:
         """As `write`, without a coroutine's cost. asyncio: at once. blocking: blocks."""
 
-    def ask(self, data: bytes, deadline: float, /) -> int:
+    def ask(self, data: bytes, buffer: memoryview, deadline: float, /) -> int:
         """blocking: write a message and read once, without a word to the receiver (benches/calls.py, the sync rows).
 
-        Only where `one_waiter` was said, by the one who would wait.
+        Only where `one_waiter` was said, by the one who would wait. `buffer` is what the receiver's `get_buffer` gives.
 
         Returns:
-            How many bytes are in the receiver's buffer for it to take; 0 when `wait` has to find out what there is;
+            How many bytes are in the buffer for the receiver to take; 0 when `wait` has to find out what there is;
             -1 when the kernel did not take all of `data`: `write_now(b"", deadline)` writes the rest.
 
         Raises:

@@ -9,7 +9,7 @@ from .. import types
 from .._json import dumps
 from .._protocol import methods
 from ..errors import ConfigError, InvalidResult, ToolError
-from ..types.tools import CallToolResult
+from ..types.tools import CallToolResult, plain_result
 from .arguments import check_text, hoist_meta, progress_for, split_meta
 from .negotiate import take_discovered
 from .settings import UNSET
@@ -105,9 +105,9 @@ async def call_tool(
     if max_total is not None:
         deadline = min(deadline, session.deadline(max_total))
     result = await session.perform(methods.TOOLS_CALL, params, deadline, name, meta, progress, idempotent)
-    # In the handshake era it has to be an object; most results have none, and need not ask which era this is.
-    object_only = "structuredContent" in result and session.handshake
-    called = CallToolResult.from_wire(result, "tools/call", structured_object=object_only)
+    called = plain_result(result)
+    if called is None:
+        called = CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
     if raise_on_error and called.is_error:
         raise ToolError(called, name=name, server=session.label)
     return called

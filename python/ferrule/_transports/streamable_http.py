@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._core import ResponseHead
-    from .._http.connection import Answer, Connection, Frame
+    from .._http.connection import Connection, Frame
     from .._io.interface import Slot
     from .._protocol.era import Era
     from .call import Call, Link
@@ -225,26 +225,22 @@ class StreamableHTTP(HttpTransport):
         while (connection := self._pool.take()) is not None:
             call.sent = True
             answer = connection.ask(data, call.deadline)
-            if type(answer) is tuple:
-                return self._take_whole(call, connection, answer)
-            if type(answer) is list:
+            if answer is None:
+                call.sent = False
+                continue
+            if isinstance(answer, list):
                 return connection, answer
-            call.sent = False
-        return None
-
-    def _take_whole(
-        self, call: Call, connection: Connection, answer: Answer
-    ) -> dict[str, Any] | tuple[Connection, list[Frame]]:
-        head, body, flags, is_reusable = answer
-        try:
-            message = loads(body, flags)
-        except InvalidMessage:
-            message = None
-        if not is_answer(message, call.id):
+            head, body, flags, is_reusable = answer
+            try:
+                message = loads(body, flags)
+            except InvalidMessage:
+                message = None
+            if is_answer(message, call.id):
+                call.head = head
+                connection.finish(NOBODY, is_reusable)
+                return message
             return connection, [(HEAD, head), (BODY, body, flags), (END, is_reusable)]
-        call.head = head
-        connection.finish(NOBODY, is_reusable)
-        return message
+        return None
 
     async def _answer(self, call: Call, slot: Slot, connection: Connection) -> None:
         """Wait until the call has its answer; hand progress to the caller meanwhile."""

@@ -132,7 +132,7 @@ class CallToolResult(Result):
         Raises:
             InvalidResult: It has the wrong shape; the text names method and path.
         """
-        plain = _plain_result(wire) if wire.__class__ is dict else None
+        plain = plain_result(wire) if wire.__class__ is dict else None
         if plain is not None:
             return plain  # type: ignore[return-value]
         value = super().from_wire(wire, method)
@@ -154,7 +154,7 @@ _put_extra = Value.__dict__["extra"].__set__
 _put_text = TextContent.__dict__["text"].__set__
 
 
-def _plain_result(wire: dict[str, Any]) -> CallToolResult | None:
+def plain_result(wire: dict[str, Any]) -> CallToolResult | None:
     """A result of plain text blocks, read without the table; None for whatever is unusual.
 
     Nearly every tool call pays for this one, with caches that went cold while it waited for the server: the table costs
