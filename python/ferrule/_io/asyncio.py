@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import weakref
-from _thread import allocate_lock
 from asyncio import _get_running_loop  # the C function; `get_running_loop` raises where None will do
 from contextvars import Context
 from math import inf
@@ -40,6 +39,18 @@ LAST_TURN = 0.2
 """Seconds that cancelled background tasks get to unwind."""
 
 
+class Mutex:
+    """Nothing to exclude: between two awaits a task is alone."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 class AsyncIO:
     """See `interface.IO`."""
 
@@ -51,8 +62,7 @@ class AsyncIO:
         self.slot: Callable[[], Slot] = Slot
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Between two awaits a task is alone: this excludes nobody. A lock, since no context manager costs less.
-        self._mutex = allocate_lock()
+        self._mutex = Mutex()
         self._waiting: dict[asyncio.Future[type[Exception] | None], float] = {}
         """Who waits, and until when."""
         self._armed = inf
@@ -89,7 +99,7 @@ class AsyncIO:
         """See `interface.IO.forked`."""
         return os.getpid() != self._pid
 
-    def mutex(self) -> Any:
+    def mutex(self) -> Mutex:
         """See `interface.IO.mutex`."""
         return self._mutex
 
@@ -388,11 +398,8 @@ class AsyncIO:
         loop = self._loop
         if loop is None or self.forked():
             return
-        if loop.is_closed():
+        if loop is _get_running_loop() or loop.is_closed():
             end()
-        elif loop is _get_running_loop():
-            # Not at once: memory may be collected while somebody holds the mutex.
-            loop.call_soon(end)
         else:
             with contextlib.suppress(RuntimeError):  # closed just now
                 loop.call_soon_threadsafe(end)

@@ -268,8 +268,8 @@ class IO(Protocol):
     def let_go(self, end: Callable[[], object], /) -> None:
         """Run `end` on behalf of an owner that was collected: from whatever thread, never in a fork.
 
-        `end` may take the mutex. asyncio: on the loop's own thread, which would hold open streams for ever, in a turn
-        of its own.
+        blocking: `end` may wait for the mutex. asyncio: on the loop's own thread, which would hold open streams for
+        ever.
         """
 
     async def close(self, deadline: float, /) -> None:
