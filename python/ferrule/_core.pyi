@@ -53,6 +53,7 @@ __all__ = [
     "decode_header_value",
     "encode_header_value",
     "encode_message",
+    "new_value",
 ]
 
 # kinds of frames (first item of each tuple)
@@ -198,3 +199,6 @@ def check_json(value: object, /) -> tuple[str, str] | None:
 
     The path is what follows the value's own name: `.a[3]`, `["any text"].b`, or "" for the value itself.
     """
+
+def new_value(cls: type[Any], /, *fields: Any) -> Any:
+    """An instance made without `__init__` and filled past `__setattr__`: a slot's name and its item, and so on."""

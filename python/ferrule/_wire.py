@@ -31,6 +31,7 @@ from ._core import (
     decode_header_value,
     encode_header_value,
     encode_message,
+    new_value,
 )
 
 TYPE_CHECKING = False
@@ -63,6 +64,7 @@ __all__ = [
     "encode_header_value",
     "encode_message",
     "fault_error",
+    "new_value",
     "refusal_error",
 ]
 

@@ -66,6 +66,10 @@ class FakeStream:
     def one_waiter(self) -> None:
         pass
 
+    def ask(self, data: bytes, buffer: memoryview, deadline: float, /) -> int:
+        self.write_now(data, deadline)
+        return 0
+
     def unsent(self) -> int:
         return 0
 

@@ -197,7 +197,7 @@ def test_a_request_counts_as_sent_before_the_first_write() -> None:
 
     class Watching:
         closed = False
-        wait = close = None
+        wait = close = ask = None
 
         def one_waiter(self) -> None:
             pass

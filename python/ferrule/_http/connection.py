@@ -52,12 +52,12 @@ class Connection:
         is_counted: Does its caller hold one of the pool's places?
         is_new: Has it carried nothing yet?
         idle_since: When it last became idle.
-        expires_at: When it will have been idle for too long.
         drain_until: When it is closed unless its response ends.
         keep_alive: How many seconds it may be idle.
     """
 
     __slots__ = (
+        "_ask",
         "_begin",
         "_body",
         "_buffer",
@@ -72,7 +72,6 @@ class Connection:
         "_write_now",
         "drain_until",
         "exchange",
-        "expires_at",
         "get_buffer",
         "idle_since",
         "is_counted",
@@ -86,6 +85,7 @@ class Connection:
     stream: SocketStream | None
     wait: Callable[[Slot, float], Awaitable[None]]
     _write_now: Callable[[bytes, float], None]
+    _ask: Callable[[bytes, memoryview, float], int]
 
     def __init__(self, pool: Pool, *, is_counted: bool) -> None:
         limits = pool.limits
@@ -109,7 +109,7 @@ class Connection:
         self.is_counted = is_counted
         self.is_new = True
         self.keep_alive = limits.idle_timeout
-        self.idle_since = self.expires_at = self.drain_until = 0.0
+        self.idle_since = self.drain_until = 0.0
 
     def __repr__(self) -> str:
         return f"<Connection to {self._pool.origin.origin}, {self.state}>"
@@ -120,6 +120,7 @@ class Connection:
         self.stream = stream
         self.wait = stream.wait
         self._write_now = stream.write_now
+        self._ask = stream.ask
 
     # --- the caller's side -----------------------------------------------------------------------
 
@@ -166,18 +167,17 @@ class Connection:
             `join`; or None when the connection was found closed before anything was written.
 
         """
-        stream = self.stream
-        if stream is None or self.state is not BUSY:
+        if self.state is not BUSY:
             return None
         try:
             self._begin()
-            self._is_whole = False
-            count = stream.ask(data, self._buffer or self._view(), deadline)
-            if count < 0:
-                return []
-            self._is_whole = True
-            return self._decode_answer(count) if count else []
+            count = self._ask(data, self._buffer or self._view(), deadline)
+            if count > 0:
+                return self._decode_answer(count)
+            self._is_whole = count == 0
+            return []
         except OSError:
+            self._is_whole = False
             return []  # the server may have answered before it hung up
         except BaseException:
             self.close()

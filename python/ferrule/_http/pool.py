@@ -221,7 +221,7 @@ class Pool:
         if now - connection.idle_since <= FRESH:
             return True
         stream = connection.stream
-        return now < connection.expires_at and stream is not None and not stream.stale()
+        return now < connection.idle_since + connection.keep_alive and stream is not None and not stream.stale()
 
     async def _open(self, deadline: float, *, is_counted: bool) -> Connection:
         kind = Connection if self.proxy is None else _proxied()
@@ -273,7 +273,6 @@ class Pool:
             connection.state = IDLE
             connection.exchange = NOBODY
             connection.idle_since = now = self._now()
-            connection.expires_at = now + connection.keep_alive
             idle = self._idle
             idle.append(connection)
             if connection.is_counted:
@@ -282,7 +281,7 @@ class Pool:
                     turn = self._next_turn()
                 else:
                     self._places += 1
-            if len(idle) > 1 and (idle[0].expires_at <= now or len(idle) > self.limits.max_connections):
+            if len(idle) > 1 and (_is_too_old(idle[0], now) or len(idle) > self.limits.max_connections):
                 too_old = self._take_too_old(now)
         if turn is not None:
             turn.set(None)
@@ -349,7 +348,7 @@ class Pool:
         """Under the mutex: the connections that have been idle for too long, or are too many."""
         idle = self._idle
         count = max(0, len(idle) - self.limits.max_connections)
-        while idle[count].expires_at <= now:  # the last one has only just begun
+        while _is_too_old(idle[count], now):  # the last one has only just begun
             count += 1
         too_old = idle[:count]
         del idle[:count]
@@ -426,6 +425,10 @@ def _proxied() -> type[ProxiedConnection]:
     from .tunnel import ProxiedConnection
 
     return ProxiedConnection
+
+
+def _is_too_old(connection: Connection, now: float) -> bool:
+    return connection.idle_since + connection.keep_alive <= now
 
 
 def _wrote(connection: Connection, exchange: Exchange, data: bytes, deadline: float) -> bool:

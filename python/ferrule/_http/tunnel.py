@@ -49,7 +49,7 @@ class ProxiedConnection(Connection):
             raise ConnectError(f"{error} (the proxy for {where})") from error.__cause__
         if context is None:
             return
-        await self._ask(io.slot(), where, proxy, deadline)
+        await self._request_tunnel(io.slot(), where, proxy, deadline)
         stream = self.stream
         assert stream is not None
         try:
@@ -58,7 +58,7 @@ class ProxiedConnection(Connection):
             problem = reason(error, tls=True)
             raise ConnectError(f"cannot connect to {where} through the proxy at {proxy.origin}: {problem}") from error
 
-    async def _ask(self, slot: Slot, where: str, proxy: Url, deadline: float) -> None:
+    async def _request_tunnel(self, slot: Slot, where: str, proxy: Url, deadline: float) -> None:
         """Have the proxy connect to `where`."""
         lines = [f"CONNECT {where} HTTP/1.1", f"Host: {where}"]
         lines += [f"{name}: {value}" for name, value in proxy_headers(proxy)]

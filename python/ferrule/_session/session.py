@@ -102,7 +102,6 @@ class Session(Linked):
         Raises:
             FerruleError: Of the last attempt, the one before as its cause.
         """
-        repeatable = method.idempotent if idempotent is None else idempotent
         attempt = 1
         earlier: FerruleError | None = None
         renewed = False
@@ -121,6 +120,7 @@ class Session(Linked):
             except FerruleError as failure:
                 error = failure
             account(error, call, earlier)
+            repeatable = method.idempotent if idempotent is None else idempotent
             if call is None:
                 # Connecting was tried as often as it may be, or nothing may be sent at all.
                 raise error

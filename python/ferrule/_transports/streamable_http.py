@@ -167,12 +167,11 @@ class StreamableHTTP(HttpTransport):
 
     async def request(self, call: Call, link: Link, trail: Trail | None = None) -> dict[str, Any]:
         """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""
-        wire = link.wire
-        assert wire is not None
+        wire: RequestTemplate = link.wire  # type: ignore[assignment]
         fresh = None if self._fresh is None else self._fresh_headers()
         data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
         asked = self._ask(call, data) if self._pool.asks and not call.bypass else None
-        if isinstance(asked, dict):
+        if type(asked) is dict:
             return asked
         slot = self._io.slot()
         exchange = PostExchange(slot, call, link, self)
@@ -180,8 +179,8 @@ class StreamableHTTP(HttpTransport):
         try:
             # The warm path: an idle connection, no coroutine for the write.
             if asked is not None:
-                connection = asked[0]
-                connection.join(exchange, asked[1], call.deadline)
+                connection = asked[0]  # type: ignore[index]  # not a dict, that was the answer
+                connection.join(exchange, asked[1], call.deadline)  # type: ignore[index]
             elif not call.bypass:
                 connection = self._pool.send_now(exchange, data, call.deadline)
             if connection is None:

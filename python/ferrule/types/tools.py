@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._wire import new_value
 from ..errors import InvalidResult
 from ._base import Value, fields, optional, required
 from .common import Icon, ListResult, Result
@@ -146,49 +147,48 @@ class CallToolResult(Result):
         return value
 
 
-_new = object.__new__
-_put_content = CallToolResult.__dict__["content"].__set__
-_put_is_error = CallToolResult.__dict__["is_error"].__set__
-_put_meta = Value.__dict__["meta"].__set__
-_put_extra = Value.__dict__["extra"].__set__
-_put_text = TextContent.__dict__["text"].__set__
-
-
 def plain_result(wire: dict[str, Any]) -> CallToolResult | None:
     """A result of plain text blocks, read without the table; None for whatever is unusual.
 
     Nearly every tool call pays for this one, with caches that went cold while it waited for the server: the table costs
     it three times as much (benches/calls.py, the sync rows).
     """
-    result = _new(CallToolResult)
-    for key, item in wire.items():
-        if key == "content":
-            if not _put_texts(result, item):
-                return None
-        elif key == "resultType":
-            _put_extra(result, {"resultType": item})
-        elif key == "isError" and item.__class__ is bool:
-            _put_is_error(result, item)
-        elif key == "_meta" and item.__class__ is dict:
-            _put_meta(result, item)
-        else:
-            return None
-    return result if "content" in wire else None
-
-
-def _put_texts(result: CallToolResult, content: Any) -> bool:
-    """Give a result its text blocks; False when there are others, or something is wrong with them."""
+    content = wire.get("content")
     if content.__class__ is not list:
-        return False
+        return None
+    blocks = _plain_texts(content)
+    if blocks is None:
+        return None
+    if len(wire) == 2 and "resultType" in wire:
+        extra = {"resultType": wire["resultType"]}
+        return new_value(CallToolResult, "content", blocks, "extra", extra)  # type: ignore[no-any-return]
+    rest = _plain_rest(wire)
+    return None if rest is None else new_value(CallToolResult, "content", blocks, *rest)
+
+
+def _plain_rest(wire: dict[str, Any]) -> list[Any] | None:
+    """Names and items of what there is beside the content; None when something is unusual."""
+    rest: list[Any] = []
+    for key, item in wire.items():
+        if key == "resultType":
+            rest += ("extra", {key: item})
+        elif key == "isError" and item.__class__ is bool:
+            rest += ("is_error", item)
+        elif key == "_meta" and item.__class__ is dict:
+            rest += ("meta", item)
+        elif key != "content":
+            return None
+    return rest
+
+
+def _plain_texts(content: list[Any]) -> tuple[Any, ...] | None:
+    """The text blocks; None when there are others, or something is wrong with them."""
     blocks = []
     for block in content:
-        if block.__class__ is not dict or len(block) != 2 or "text" not in block or block.get("type") != "text":
-            return False
-        text = block["text"]
+        if block.__class__ is not dict or len(block) != 2 or block.get("type") != "text":
+            return None
+        text = block.get("text")
         if text.__class__ is not str:
-            return False
-        plain = _new(TextContent)
-        _put_text(plain, text)
-        blocks.append(plain)
-    _put_content(result, tuple(blocks))
-    return True
+            return None
+        blocks.append(new_value(TextContent, "text", text))
+    return tuple(blocks)

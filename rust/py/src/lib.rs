@@ -16,6 +16,7 @@ mod head;
 mod json;
 mod pages;
 mod request;
+mod value;
 
 use ferrule_wire::{Code, Fault, http, scan};
 use pyo3::exceptions::PyValueError;
@@ -39,6 +40,8 @@ mod _core {
     use crate::request::{
         RequestTemplate, decode_header_value, encode_header_value, encode_message,
     };
+    #[pymodule_export]
+    use crate::value::new_value;
 
     use crate::{Code, frames, http, scan};
     use pyo3::prelude::*;
