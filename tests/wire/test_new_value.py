@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from ferrule.types import CallToolResult, TextContent
 
 class Frozen:
     __slots__ = ("__weakref__", "a", "b")
+    if TYPE_CHECKING:
+        a: object
+        b: object
 
     def __init__(self) -> None:
         raise AssertionError("not run")

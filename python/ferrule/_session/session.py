@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .._io import Closing, Expired, Unsent
 from .._json import dumps
+from .._protocol.declared import require
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
 from .._transports.call import Call, Link, LinkLost, WatchedCall
 from .._transports.messages import check_answer
@@ -143,9 +144,9 @@ class Session(Linked):
         link: Link,
     ) -> Call:
         """One attempt, with an id of its own and `_meta` evaluated for it."""
-        capabilities = link.capabilities
-        if capabilities is not None and method.capability is not None:
-            self._require(method.capability, capabilities, method)
+        capability, declared = method.capability, link.capabilities
+        if capability is not None and declared is not None and capability not in declared:
+            require(declared, capability, method.name, self.label)
         call_id = self.peer.next_id()
         if meta is None and progress is None and self.view.request_meta is None:
             return Call(call_id, method, name, params, None, deadline)
@@ -172,12 +173,6 @@ class Session(Linked):
         """The user's standing `_meta`, serialised, for requests nobody asked for by name."""
         extra = self._meta(None)
         return dumps(extra, "request_meta") if extra else None
-
-    def _require(self, capability: str, declared: dict[str, Any], method: Method) -> None:
-        if capability not in declared:
-            from .._protocol.declared import require
-
-            require(declared, capability, method.name, self.label)
 
     def _result(self, message: dict[str, Any], call: Call, link: Link) -> dict[str, Any]:
         result: dict[str, Any] | None = message.get("result")

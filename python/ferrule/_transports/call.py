@@ -96,9 +96,9 @@ class Call:
         params: The serialised parameters without `_meta`, or None.
         meta: Serialised members of `_meta` besides the envelope's, or None.
         deadline: When to give up, on the IO's clock; may move while progress arrives.
-        deliver: Runs the caller's progress handler on a list of `params`; None when nobody listens.
+        deliver: Runs the caller's progress handler on a list of `params`; None when nobody listens, as for all but
+            a `WatchedCall`.
         bypass: Not counted against `Limits.max_connections`.
-        overrun: Was progress dropped because the handler is too slow?
         sent: May the server have seen it? Set before the first write.
         head: The head of the HTTP answer, once there is one.
     """
@@ -106,16 +106,18 @@ class Call:
     __slots__ = (
         "bypass",
         "deadline",
-        "deliver",
         "head",
         "id",
         "meta",
         "method",
         "name",
-        "overrun",
         "params",
         "sent",
     )
+
+    # No slots here: most calls need neither.
+    deliver: Callable[[list[Any]], Awaitable[None]] | None = None
+    overrun: bool = False
 
     def __init__(
         self,
@@ -125,7 +127,6 @@ class Call:
         params: bytes | None,
         meta: bytes | None,
         deadline: float,
-        deliver: Callable[[list[Any]], Awaitable[None]] | None = None,
         bypass: bool = False,
     ) -> None:
         self.id = id
@@ -134,9 +135,7 @@ class Call:
         self.params = params
         self.meta = meta
         self.deadline = deadline
-        self.deliver = deliver
         self.bypass = bypass
-        self.overrun = False
         self.sent = False
         self.head: ResponseHead | None = None
 
@@ -149,9 +148,10 @@ class WatchedCall(Call):
 
     Attributes:
         slot: What the call waits on, once it is under way.
+        overrun: Was progress dropped because the handler is too slow?
     """
 
-    __slots__ = ("__weakref__", "slot")
+    __slots__ = ("__weakref__", "deliver", "overrun", "slot")
 
     slot: Slot | None
 
@@ -165,4 +165,6 @@ class WatchedCall(Call):
         deadline: float,
     ) -> None:
         super().__init__(id, method, name, params, meta, deadline)
+        self.deliver = None
+        self.overrun = False
         self.slot = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import _log
 from .._http.content import may_be_message, refusal
-from .._http.exchange import NOBODY, Exchange
+from .._http.exchange import Exchange
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._json import loads
@@ -234,10 +234,11 @@ class StreamableHTTP(HttpTransport):
                 message = loads(body, flags)
             except InvalidMessage:
                 message = None
-            if is_answer(message, call.id):
+            given = message.get("id") if type(message) is dict and "method" not in message else None
+            if type(given) is int and given == call.id:
                 call.head = head
-                connection.finish(NOBODY, is_reusable)
-                return message
+                connection.settle(is_reusable)
+                return message  # type: ignore[no-any-return]
             return connection, [(HEAD, head), (BODY, body, flags), (END, is_reusable)]
         return None
 

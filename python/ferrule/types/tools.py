@@ -159,9 +159,12 @@ def plain_result(wire: dict[str, Any]) -> CallToolResult | None:
     blocks = _plain_texts(content)
     if blocks is None:
         return None
-    if len(wire) == 2 and "resultType" in wire:
-        extra = {"resultType": wire["resultType"]}
-        return new_value(CallToolResult, "content", blocks, "extra", extra)  # type: ignore[no-any-return]
+    if len(wire) == 2:
+        # What servers send most, in either era.
+        if "resultType" in wire:
+            return new_value(CallToolResult, "content", blocks, "extra", {"resultType": wire["resultType"]})  # type: ignore[no-any-return]
+        if wire.get("isError") is False:
+            return new_value(CallToolResult, "content", blocks, "is_error", False)  # type: ignore[no-any-return]
     rest = _plain_rest(wire)
     return None if rest is None else new_value(CallToolResult, "content", blocks, *rest)
 
@@ -174,6 +177,8 @@ def _plain_rest(wire: dict[str, Any]) -> list[Any] | None:
             rest += ("extra", {key: item})
         elif key == "isError" and item.__class__ is bool:
             rest += ("is_error", item)
+        elif key == "structuredContent" and item.__class__ is dict:
+            rest += ("structured_content", item)
         elif key == "_meta" and item.__class__ is dict:
             rest += ("meta", item)
         elif key != "content":
