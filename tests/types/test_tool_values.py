@@ -16,6 +16,7 @@ from ferrule.types import (
     ToolAnnotations,
     ToolExecution,
 )
+from ferrule.types.tools import plain_result
 from tests.types.vectors import IMAGE, SCHEMA, TEXT, TOOL
 
 NOW = {"name": "now", "inputSchema": {"type": "object"}}
@@ -143,3 +144,50 @@ def test_results_built_by_hand_are_like_received_ones() -> None:
     by_hand = CallToolResult((TextContent("High water at 14:07"), ImageContent("iVBORw0KGgo=", "image/png")))
     assert by_hand == CallToolResult.from_wire({"content": [TEXT, IMAGE]})
     assert by_hand.to_wire() == {"content": [TEXT, IMAGE]}
+
+
+TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": ""}]
+PLAIN = [
+    {"content": []},
+    {"content": TEXTS},
+    {"content": TEXTS, "resultType": "complete"},
+    {"resultType": "complete", "content": TEXTS},
+    {"content": TEXTS, "isError": False},
+    {"content": TEXTS, "isError": True},
+    {"_meta": {"a": 1}, "content": TEXTS, "isError": False, "resultType": "complete"},
+    {"content": TEXTS, "structuredContent": {"a": [1]}, "isError": False},
+]
+UNUSUAL = [
+    {},
+    {"content": None},
+    {"content": "a"},
+    {"content": TEXTS, "resultType": None},
+    {"content": TEXTS, "isError": None},
+    {"content": TEXTS, "isError": 1},
+    {"content": TEXTS, "_meta": []},
+    {"content": TEXTS, "structuredContent": [1]},
+    {"content": TEXTS, "structuredContent": None},
+    {"content": TEXTS, "somethingNew": 1},
+    {"content": ["a"]},
+    {"content": [{"type": "text"}]},
+    {"content": [{"type": "text", "text": 1}]},
+    {"content": [{"type": "text", "text": "a", "annotations": {}}]},
+    {"content": [{"type": "image", "data": ""}]},
+]
+
+
+@pytest.mark.req("X1")
+@pytest.mark.parametrize("wire", PLAIN)
+def test_a_plain_result_is_what_the_table_reads(wire: dict[str, Any]) -> None:
+    plain = plain_result(wire)
+    by_table = CallToolResult._decode(wire)
+    assert plain == by_table
+    assert plain is not None
+    assert plain._state() == by_table._state()
+    assert plain.to_wire() == wire
+
+
+@pytest.mark.req("X1")
+@pytest.mark.parametrize("wire", UNUSUAL)
+def test_whatever_is_unusual_is_left_to_the_table(wire: dict[str, Any]) -> None:
+    assert plain_result(wire) is None

@@ -161,8 +161,9 @@ def plain_result(wire: dict[str, Any]) -> CallToolResult | None:
         return None
     if len(wire) == 2:
         # What servers send most, in either era.
-        if "resultType" in wire:
-            return new_value(CallToolResult, "content", blocks, "extra", {"resultType": wire["resultType"]})  # type: ignore[no-any-return]
+        kind = wire.get("resultType")
+        if kind.__class__ is str:
+            return new_value(CallToolResult, "content", blocks, "result_type", kind)  # type: ignore[no-any-return]
         if wire.get("isError") is False:
             return new_value(CallToolResult, "content", blocks, "is_error", False)  # type: ignore[no-any-return]
     rest = _plain_rest(wire)
@@ -173,8 +174,8 @@ def _plain_rest(wire: dict[str, Any]) -> list[Any] | None:
     """Names and items of what there is beside the content; None when something is unusual."""
     rest: list[Any] = []
     for key, item in wire.items():
-        if key == "resultType":
-            rest += ("extra", {key: item})
+        if key == "resultType" and item.__class__ is str:
+            rest += ("result_type", item)
         elif key == "isError" and item.__class__ is bool:
             rest += ("is_error", item)
         elif key == "structuredContent" and item.__class__ is dict:
