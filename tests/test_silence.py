@@ -20,7 +20,7 @@ import pytest
 
 import ferrule
 from ferrule import _handles, errors
-from ferrule.types import CallToolResult
+from ferrule.types import CallToolResult, Context
 from tests.support import silence
 from tests.support.secrets import VARIABLE, leaks
 from tests.support.silence_handlers import Handlers
@@ -111,6 +111,7 @@ OURS: dict[str, Any] = {
     "retry_after": 1.0,
     "exit_code": 3,
     "request_sent": True,
+    "transient": True,
     "offered": ("2025-11-25",),
 }
 SECRET = "hunter2"
@@ -177,6 +178,17 @@ def test_a_peers_words_are_escaped_and_capped(words: str) -> None:
     for one in said:
         assert one.isprintable()
         assert 0 < len(one.encode()) <= 1024
+
+
+def test_what_a_handler_is_told_does_not_show_the_method_that_the_peer_wrote() -> None:
+    told: dict[str, Any] = {
+        "server": "https://example.com/mcp",
+        "server_name": SECRET,
+        "task_id": SECRET,
+        "protocol_version": SECRET,
+    }
+    context = Context(method=f"notifications/{SECRET}", era="handshake", **told)
+    assert repr(context) == str(context) == "<Context of https://example.com/mcp>"
 
 
 def test_the_search_finds_what_it_looks_for() -> None:

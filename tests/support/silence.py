@@ -36,7 +36,7 @@ SHOWS_A_SECRET = {"session_id", "instructions", "prior", "Task.id", "Task.status
 
 LAST = {"close"}
 
-FAST = {"poll_interval": 0.01, "min_poll_interval": 0.01, "restart_window": 0, "probe_timeout": 1.0}
+FAST: dict[str, Any] = {"poll_interval": 0.01, "min_poll_interval": 0.01, "restart_window": 0, "probe_timeout": 1.0}
 
 
 def token() -> str:
@@ -253,11 +253,7 @@ class Run:
                 self.use_handed_out("Task", value, timeout)
 
     def member(self, client: Any, name: str, timeout: float) -> Any:
-        member = public_members()[name]
-        if isinstance(member, property):
-            value = getattr(client, name)
-            return None if name in SHOWS_A_SECRET else value
-        value = getattr(client, name)(**self.arguments(member, timeout))
+        value = self.use_member(client, name, public_members()[name], timeout)
         return list(value) if name.startswith("iter_") else value
 
     def arguments(self, function: Any, timeout: float) -> dict[str, Any]:
@@ -281,16 +277,15 @@ class Run:
         """Use all that is public of something, the last name first: what ends it begins with c."""
         for name, member in sorted(public_members(HANDED_OUT[kind]).items(), reverse=True):
             place = f"{kind}.{name}"
-            read = lambda: getattr(value, name)  # noqa: B023, E731
-            if not isinstance(member, property):
-                arguments = self.arguments(member, timeout)
-                read = lambda: getattr(value, name)(**arguments)  # noqa: B023, E731
-            elif place in SHOWS_A_SECRET:
-                read()
-                read = lambda: None  # noqa: E731
-            self.attempt(place, read)
+            self.attempt(place, lambda: self.use_member(value, place, member, timeout))  # noqa: B023
             self.driven.add(place)
             print(place, repr(value))
+
+    def use_member(self, value: Any, place: str, member: Any, timeout: float) -> Any:
+        found = getattr(value, place.rpartition(".")[2])
+        if isinstance(member, property):
+            return None if place in SHOWS_A_SECRET else found
+        return found(**self.arguments(member, timeout))
 
     def misuse(self, client: Any) -> None:
         """Call every method with what it refuses, one argument at a time."""

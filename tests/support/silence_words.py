@@ -89,7 +89,7 @@ def good(era: str) -> dict[str, Message]:
 def capabilities() -> Message:
     lists: dict[str, Any] = {name: {"listChanged": True} for name in ("tools", "prompts")}
     lists["resources"] = {"subscribe": True, "listChanged": True}
-    tasks = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+    tasks: Message = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
     served = {**lists, "completions": {}, "logging": {}, "tasks": tasks}
     return {**served, "experimental": {secret("server-capability"): {"text": secret("experimental")}}}
 
@@ -122,7 +122,7 @@ def ask(id: Any, method: str, params: Any) -> Message:
 
 
 def form() -> Message:
-    properties = {secret("field"): {"type": "string", "description": secret("field-description")}}
+    properties: Message = {secret("field"): {"type": "string", "description": secret("field-description")}}
     properties |= {"n": {"type": "integer", "default": 1}, "m": {"default": secret("default")}}
     schema = {"type": "object", "properties": properties, "required": [secret("field")]}
     related = {"io.modelcontextprotocol/related-task": {"taskId": TASK}}
@@ -217,8 +217,8 @@ def elicitation() -> Message:
 
 def wrong_results() -> Iterator[tuple[str, Any]]:
     """Results nobody should send."""
-    names = ("tools", "resources", "resourceTemplates", "prompts", "content", "contents", "messages", "completion")
-    names += ("tasks", "task")
+    names = ["tools", "resources", "resourceTemplates", "prompts", "content", "contents", "messages", "completion"]
+    names += ["tasks", "task"]
     yield "text for lists", {name: secret("wrong") for name in names}
     yield "text in lists", {name: [secret("wrong-item")] for name in names}
     fields = ("name", "uri", "uriTemplate", "type", "role", "inputSchema", "content", "text", "taskId", "status")

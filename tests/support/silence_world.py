@@ -167,13 +167,14 @@ class World:
                 return turn.send(steps.http(200, body(turn.request), [steps.JSON, *headers]))
             noise = [steps.progress(PROGRESS[0], PROGRESS[1], PROGRESS[2]())]
             noise += _noise(case) if method in NOISY else []
-            return steps.stream(*noise, steps.event(body(turn.request), id=secret("event"), retry=1), headers=headers)(
-                turn
-            )
+            answered = steps.event(body(turn.request), id=secret("event"), retry=1)
+            return steps.stream(*noise, answered, headers=headers)(turn)
 
         if method in NEGOTIATION:
             return answer
-        return {"forgetful": self._forgetful, "resumed": _resumed(case, standing, body)}.get(case.kind, _same)(answer)
+        if case.kind == "resumed":
+            return _resumed(case, standing, body)
+        return self._forgetful(answer) if case.kind == "forgetful" else answer
 
     def _forgetful(self, script: Callable[[Turn], None]) -> Callable[[Turn], None]:
         def step(turn: Turn) -> None:
@@ -257,11 +258,7 @@ def _late(request: Request) -> list[Message]:
     return [late_progress(request.meta["progressToken"])] if "progressToken" in request.meta else []
 
 
-def _same(script: Any) -> Any:
-    return script
-
-
-def _resumed(case: Case, standing: Standing, body: Callable[[Request], bytes]) -> Callable[[Any], Any]:
+def _resumed(case: Case, standing: Standing, body: Callable[[Request], bytes]) -> Callable[[Turn], None]:
     """Every stream ends before its answer, which is fetched by GET."""
 
     def step(turn: Turn) -> None:
@@ -272,4 +269,4 @@ def _resumed(case: Case, standing: Standing, body: Callable[[Request], bytes]) -
         standing.owed[event_id] = case.value or answer
         return steps.stream(steps.event(b"", id=event_id, retry=1))(turn)
 
-    return lambda _: step
+    return step
