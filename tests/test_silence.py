@@ -1,7 +1,7 @@
 """Nothing that the library says holds content: all that is public is driven with marked secrets, all output searched.
 
 `support/silence.py` is the program that does it, `support/silence_servers.py` what it talks to. A public method, an
-argument or an error that is not driven fails a test here.
+argument, a handler, an exported class or an error that is not driven fails a test here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 
 import ferrule
-from ferrule import errors
-from ferrule.types import CallToolResult
+from ferrule import _handles, errors
+from ferrule.types import CallToolResult, Context
 from tests.support import silence
 from tests.support.secrets import VARIABLE, leaks
-from tests.support.silence_servers import ERAS, TRANSPORTS
+from tests.support.silence_handlers import Handlers
+from tests.support.silence_servers import RUNS
 
 pytestmark = pytest.mark.req("G1")
 
@@ -32,14 +33,14 @@ ROOT = Path(__file__).parent.parent
 RAISED = {"RPCError", "InvalidParams", "MethodNotFound", "URLElicitationRequired", "ToolError", "InvalidMessage"}
 RAISED |= {"InvalidResult", "LimitExceeded", "RequestTimeout", "NegotiationError", "CapabilityError", "ConfigError"}
 """Errors that every run must have met, so that what is searched is known to hold them."""
+RAISED |= {"TypeError", "CapabilityError"}
 RAISED_OVER_HTTP = {"HTTPStatusError", "AuthError", "ConnectionClosed", "ConnectError"}
 RAISED_OVER_STREAMS = {"stdio": {"ServerExited", "ConnectError"}, "socket": {"ServerExited"}}
 RAISED_IN = {"stateless": {"InputRequired", "UnknownResultType"}, "handshake": set[str]()}
 
 
 @pytest.mark.req("G2")
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(("transport", "era"), RUNS)
 @pytest.mark.parametrize("flavour", ["sync", "async"])
 def test_nothing_that_comes_out_holds_a_secret(flavour: str, transport: str, era: str, tmp_path: Path) -> None:
     mark = f"mark{uuid.uuid4().hex}"
@@ -59,7 +60,11 @@ def test_nothing_that_comes_out_holds_a_secret(flavour: str, transport: str, era
     assert leaks(out, mark) == set(), [line for line in out.splitlines() if mark in line][:5]
 
     said = json.loads(report.read_text())
-    assert set(said["driven"]) == set(silence.public_members()), "a public method was not driven"
+    reached = silence.everything() if era == "handshake" else set(silence.public_members())
+    assert reached - set(said["driven"]) == set(), "public, and not driven"
+    assert silence.expected_calls(transport, era) - set(said["called"]) == set(), "a handler was not called"
+    if era == "handshake":
+        assert silence.exported(flavour) - set(said["shown"]) == set(), "exported, and not shown"
     met = RAISED | RAISED_OVER_STREAMS.get(transport, RAISED_OVER_HTTP) | RAISED_IN[era]
     assert met - set(said["errors"]) == set()
     assert "DEBUG:ferrule" in out
@@ -68,14 +73,26 @@ def test_nothing_that_comes_out_holds_a_secret(flavour: str, transport: str, era
 
 def test_every_argument_of_the_constructors_is_given() -> None:
     given = set(inspect.signature(ferrule.Client).parameters) - {"target"}
-    assert given == set(silence.OPTIONS)
+    assert given == set(silence.OPTIONS) | set(Handlers(lambda what, value: None, False).options)
 
 
-@pytest.mark.parametrize("name", sorted(silence.public_members()))
-def test_every_argument_of_every_method_is_given(name: str) -> None:
-    member = silence.public_members()[name]
-    if not isinstance(member, property):
-        silence.arguments_for(member, http=True)
+@pytest.mark.parametrize("kind", [ferrule.Client, *silence.HANDED_OUT.values()], ids=lambda kind: kind.__name__)
+def test_every_argument_of_every_method_is_given(kind: type) -> None:
+    for member in silence.public_members(kind).values():
+        if not isinstance(member, property):
+            silence.arguments_for(member, http=True)
+
+
+def test_every_handler_is_expected_to_be_called() -> None:
+    handlers = {*Handlers(lambda what, value: None, False).options, *silence.BY_HANDLERS}
+    assert {one.partition(" ")[0].rstrip(":") for one in silence.expected_calls("sse", "handshake")} == handlers
+
+
+def test_all_that_is_handed_out_is_driven() -> None:
+    kinds = {
+        value for value in vars(_handles).values() if inspect.isclass(value) and value.__module__ == "ferrule._handles"
+    }
+    assert kinds == set(silence.HANDED_OUT.values())
 
 
 # --- every error, in the hands of who logs it ----------------------------------------------------
@@ -94,6 +111,7 @@ OURS: dict[str, Any] = {
     "retry_after": 1.0,
     "exit_code": 3,
     "request_sent": True,
+    "transient": True,
     "offered": ("2025-11-25",),
 }
 SECRET = "hunter2"
@@ -160,6 +178,17 @@ def test_a_peers_words_are_escaped_and_capped(words: str) -> None:
     for one in said:
         assert one.isprintable()
         assert 0 < len(one.encode()) <= 1024
+
+
+def test_what_a_handler_is_told_does_not_show_the_method_that_the_peer_wrote() -> None:
+    told: dict[str, Any] = {
+        "server": "https://example.com/mcp",
+        "server_name": SECRET,
+        "task_id": SECRET,
+        "protocol_version": SECRET,
+    }
+    context = Context(method=f"notifications/{SECRET}", era="handshake", **told)
+    assert repr(context) == str(context) == "<Context of https://example.com/mcp>"
 
 
 def test_the_search_finds_what_it_looks_for() -> None:

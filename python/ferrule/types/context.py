@@ -51,6 +51,5 @@ class Context:
         self.cancelled = False
 
     def __repr__(self) -> str:
-        from .._text import escape_peer_text
-
-        return f"<Context {escape_peer_text(self.method, 128)} from {self.server}>"
+        # Without the method: that of a notification is whatever the server wrote.
+        return f"<Context of {self.server}>"
