@@ -23,6 +23,11 @@ _BOM = b"\xef\xbb\xbf"
 _EXACT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
+parse = orjson.loads
+"""As `loads`, for who falls back on that: raises a ValueError that holds the document, and no other error may be raised
+while that is handled."""
+
+
 def loads(data: bytes, flags: int = 0) -> Any:
     """Parse one JSON text in UTF-8.
 

@@ -163,8 +163,8 @@ class Connection:
             deadline: When to give up writing.
 
         Returns:
-            A whole, plain answer, to be followed by `settle`; or what was read so far, to be followed by `join`; or
-            None when the connection was found closed before anything was written.
+            A whole, plain answer, after which the connection serves others already; or what was read so far, to be
+            followed by `join`; or None when the connection was found closed before anything was written.
 
         """
         if self.state is not BUSY:
@@ -173,7 +173,14 @@ class Connection:
             self._begin()
             count = self._ask(data, self._buffer or self._view(), deadline)
             if count > 0:
-                return self._decode_answer(count)
+                answer = self._decode_answer(count)
+                if type(answer) is not tuple:
+                    return answer
+                if answer[3] and not self._is_large and self.keep_alive > 0:
+                    self._pool.give(self)
+                else:
+                    self.finish(NOBODY, answer[3])
+                return answer
             self._is_whole = count == 0
             return []
         except OSError:
@@ -187,13 +194,6 @@ class Connection:
         """The decoder's buffer, always the same view; made with the first answer."""
         self._buffer = self.get_buffer()
         return self._buffer
-
-    def settle(self, is_reusable: bool) -> None:
-        """After `ask`: the answer is taken, and the connection serves others from here on, or is closed."""
-        if is_reusable and self._is_whole and not self._is_large and self.keep_alive > 0:
-            self._pool.give(self)
-        else:
-            self.finish(NOBODY, is_reusable)
 
     def join(self, exchange: Exchange, frames: list[Frame], deadline: float) -> None:
         """After `ask`: go on as an exchange, one that was `sent`, beginning with what was read. End with `leave`.

@@ -88,6 +88,23 @@ class Retry(Frozen):
         return longest * (0.5 + chance / 2)
 
 
+class Tries:
+    """How far one operation has come with its attempts.
+
+    Attributes:
+        count: Which attempt this is, from 1; what did not count against `Retry.attempts` left aside.
+        earlier: What the last one failed with.
+        renewed: Was what is known of the server found out again, which is done once?
+    """
+
+    __slots__ = ("count", "earlier", "renewed")
+
+    def __init__(self) -> None:
+        self.count = 1
+        self.earlier: FerruleError | None = None
+        self.renewed = False
+
+
 _LOST = (ConnectionClosed, ServerExited)
 _UNCLEAR = (ConnectionClosed, ServerExited, InvalidMessage)
 

@@ -25,7 +25,7 @@ from ..errors import (
 from .linked import Linked
 from .negotiate import negotiate
 from .progress import Progress
-from .retry import account, may_repeat, proves_refusal
+from .retry import Tries, account, may_repeat, proves_refusal
 from .settings import Unset
 
 TYPE_CHECKING = False
@@ -103,35 +103,64 @@ class Session(Linked):
         Raises:
             FerruleError: Of the last attempt, the one before as its cause.
         """
-        attempt = 1
-        earlier: FerruleError | None = None
-        renewed = False
+        tries: Tries | None = None
         while True:
             call: Call | None = None
+            link: Link = self._link  # type: ignore[assignment]
             try:
-                link = self._link or await self.link_by(deadline, method.name)
-                call = self._call(method, name, params, meta, deadline, progress, link)
+                if link is None:
+                    link = await self.link_by(deadline, method.name)
+                # Most calls are plain, and so are their results: no function of its own for either (benches/calls.py).
+                declared = link.capabilities
+                if (meta is None and progress is None and self.view.request_meta is None) and (
+                    declared is None or method.capability is None or method.capability in declared
+                ):
+                    call = Call(self.peer.next_id(), method, name, params, None, deadline)
+                else:
+                    call = self._call(method, name, params, meta, deadline, progress, link)
                 message = await self.transport.request(call, link)
+                result = message.get("result")
+                if (
+                    type(result) is dict
+                    and "error" not in message
+                    and link.proven
+                    and result.get("resultType", "complete") == "complete"
+                    and ("_meta" not in result or link.server_info is not None)
+                ):
+                    return result
                 return self._result(message, call, link)
             except LinkLost:
                 self.drop(link)
                 continue
-            except (Expired, Closing) as signal:
-                error = self._interrupted(signal, method, call)
-            except FerruleError as failure:
-                error = failure
-            account(error, call, earlier)
-            repeatable = method.idempotent if idempotent is None else idempotent
-            if call is None:
-                # Connecting was tried as often as it may be, or nothing may be sent at all.
-                raise error
-            if self._out_of_date(error, link, repeatable) and not renewed:
-                renewed = True
-            elif may_repeat(error, repeatable) and await self.pause(error, attempt, deadline):
-                attempt += 1
-            else:
-                raise error
-            earlier = error
+            except (Expired, Closing, FerruleError) as failure:
+                problem = failure
+            tries = tries or Tries()
+            await self._weigh(problem, method, call, link, idempotent, deadline, tries)
+
+    async def _weigh(
+        self,
+        problem: Exception,
+        method: Method,
+        call: Call | None,
+        link: Link,
+        idempotent: bool | None,
+        deadline: float,
+        tries: Tries,
+    ) -> None:
+        """After a failed attempt: raise, or return when it is time for another one."""
+        error = problem if isinstance(problem, FerruleError) else self._interrupted(problem, method, call)
+        account(error, call, tries.earlier)
+        if call is None:
+            # Connecting was tried as often as it may be, or nothing may be sent at all.
+            raise error
+        repeatable = method.idempotent if idempotent is None else idempotent
+        if self._out_of_date(error, link, repeatable) and not tries.renewed:
+            tries.renewed = True
+        elif may_repeat(error, repeatable) and await self.pause(error, tries.count, deadline):
+            tries.count += 1
+        else:
+            raise error
+        tries.earlier = error
 
     def _call(
         self,
@@ -175,6 +204,7 @@ class Session(Linked):
         return dumps(extra, "request_meta") if extra else None
 
     def _result(self, message: dict[str, Any], call: Call, link: Link) -> dict[str, Any]:
+        """The result in an answer, or the error it is; what it says of the server is noted."""
         result: dict[str, Any] | None = message.get("result")
         if type(result) is not dict or "error" in message:
             check_answer(message, f"{call.method.name} at {self.label}")

@@ -11,8 +11,8 @@ from .._http.content import may_be_message, refusal
 from .._http.exchange import Exchange
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
-from .._json import loads
-from .._wire import BODY, END, HEAD, KIND_JSON, KIND_SSE, RequestTemplate
+from .._json import loads, parse
+from .._wire import KIND_JSON, KIND_SSE, RequestTemplate
 from ..errors import ConnectionClosed, FerruleError, InvalidMessage, SessionExpired
 from .http_requests import HttpTransport
 from .messages import PROGRESS, is_answer, is_error_without_id, post_progress, progress_token
@@ -170,7 +170,7 @@ class StreamableHTTP(HttpTransport):
         wire: RequestTemplate = link.wire  # type: ignore[assignment]
         fresh = None if self._fresh is None else self._fresh_headers()
         data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
-        asked = self._ask(call, data) if self._pool.asks and not call.bypass else None
+        asked = self._ask(call, data, link) if self._pool.asks and not call.bypass else None
         if type(asked) is dict:
             return asked
         slot = self._io.slot()
@@ -215,7 +215,7 @@ class StreamableHTTP(HttpTransport):
             return await self._resume(exchange)
         return self._read(exchange, head, call, link)
 
-    def _ask(self, call: Call, data: bytes) -> dict[str, Any] | tuple[Connection, list[Frame]] | None:
+    def _ask(self, call: Call, data: bytes, link: Link) -> dict[str, Any] | tuple[Connection, list[Frame]] | None:
         """blocking: where the caller itself reads, most answers come whole and need no exchange (benches/calls.py).
 
         Returns:
@@ -224,23 +224,25 @@ class StreamableHTTP(HttpTransport):
         while (connection := self._pool.take()) is not None:
             call.sent = True
             answer = connection.ask(data, call.deadline)
-            if answer is None:
-                call.sent = False
-                continue
+            if type(answer) is tuple:
+                call.head, body, flags, _ = answer
+                try:
+                    message = parse(body) if not flags else None
+                except ValueError:
+                    message = None
+                given = message.get("id") if type(message) is dict and "method" not in message else None
+                if type(given) is int and given == call.id:
+                    return message
+                return self._read_whole(call, link, body, flags)
             if isinstance(answer, list):
                 return connection, answer
-            head, body, flags, is_reusable = answer
-            try:
-                message = loads(body, flags)
-            except InvalidMessage:
-                message = None
-            given = message.get("id") if type(message) is dict and "method" not in message else None
-            if type(given) is int and given == call.id:
-                call.head = head
-                connection.settle(is_reusable)
-                return message  # type: ignore[no-any-return]
-            return connection, [(HEAD, head), (BODY, body, flags), (END, is_reusable)]
+            call.sent = False
         return None
+
+    def _read_whole(self, call: Call, link: Link, body: bytes, flags: int) -> dict[str, Any]:
+        exchange = PostExchange(self._io.slot(), call, link, self)
+        exchange.body, exchange.flags = body, flags
+        return self._read(exchange, call.head, call, link)
 
     async def _answer(self, call: Call, slot: Slot, connection: Connection) -> None:
         """Wait until the call has its answer; hand progress to the caller meanwhile."""

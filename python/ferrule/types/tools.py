@@ -156,16 +156,20 @@ def plain_result(wire: dict[str, Any]) -> CallToolResult | None:
     content = wire.get("content")
     if content.__class__ is not list:
         return None
-    blocks = _plain_texts(content)
-    if blocks is None:
-        return None
-    if len(wire) == 2:
-        # What servers send most, in either era.
-        kind = wire.get("resultType")
-        if kind.__class__ is str:
-            return new_value(CallToolResult, "content", blocks, "result_type", kind)  # type: ignore[no-any-return]
-        if wire.get("isError") is False:
-            return new_value(CallToolResult, "content", blocks, "is_error", False)  # type: ignore[no-any-return]
+    texts = []
+    for block in content:
+        text = block.get("text") if block.__class__ is dict and len(block) == 2 else None
+        if text.__class__ is not str or block.get("type") != "text":
+            return None
+        texts.append(new_value(TextContent, "text", text))
+    blocks = tuple(texts)
+    # What servers send most, in either era.
+    kind, failed = wire.get("resultType"), wire.get("isError")
+    if failed.__class__ is bool:
+        if len(wire) == 2:
+            return new_value(CallToolResult, "content", blocks, "is_error", failed)  # type: ignore[no-any-return]
+        if len(wire) == 3 and kind.__class__ is str:
+            return new_value(CallToolResult, "content", blocks, "is_error", failed, "result_type", kind)  # type: ignore[no-any-return]
     rest = _plain_rest(wire)
     return None if rest is None else new_value(CallToolResult, "content", blocks, *rest)
 
@@ -185,16 +189,3 @@ def _plain_rest(wire: dict[str, Any]) -> list[Any] | None:
         elif key != "content":
             return None
     return rest
-
-
-def _plain_texts(content: list[Any]) -> tuple[Any, ...] | None:
-    """The text blocks; None when there are others, or something is wrong with them."""
-    blocks = []
-    for block in content:
-        if block.__class__ is not dict or len(block) != 2 or block.get("type") != "text":
-            return None
-        text = block.get("text")
-        if text.__class__ is not str:
-            return None
-        blocks.append(new_value(TextContent, "text", text))
-    return tuple(blocks)
