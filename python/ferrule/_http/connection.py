@@ -208,7 +208,7 @@ class Connection:
             self.exchange = NOBODY
             raise self._lost("before the answer", sent=True)
         if self._is_whole:
-            self._pass_on(frames)
+            self.buffer_updated(0, frames)
             return
         try:
             self._write_now(b"", deadline)
@@ -250,20 +250,17 @@ class Connection:
 
     # --- the stream's side -----------------------------------------------------------------------
 
-    def buffer_updated(self, nbytes: int, /) -> None:
-        """Pass on what was just read."""
-        self._pass_on(self._decode(nbytes))
-
     def connection_lost(self, error: Exception | None, /) -> None:
         """Take note that no more bytes will come, which ends a response that has no other end."""
         exchange = self.exchange
         if error is None and exchange is not NOBODY:
-            self._pass_on(self._eof())
+            self.buffer_updated(0, self._eof())
         if self.state is not CLOSED:
             self.close(self._lost("before the answer was complete", exchange.sent, error))
 
-    def _pass_on(self, frames: list[Frame]) -> None:
-        """Call the exchange for each frame. The hot loop: whatever is rare is done elsewhere."""
+    def buffer_updated(self, nbytes: int, /, frames: list[Frame] | None = None) -> None:
+        """Pass on what was just read, or these frames. The hot loop: whatever is rare is done elsewhere."""
+        frames = self._decode(nbytes) if frames is None else frames
         exchange = self.exchange
         end = None
         for frame in frames:
@@ -324,6 +321,7 @@ class Connection:
         return False
 
     def _note(self, head: ResponseHead) -> None:
+        self.exchange.on_notable(head)
         seconds = head.keep_alive
         if seconds is not None:
             # The server's clock began earlier than ours: be gone before its time is up.
@@ -343,7 +341,7 @@ class Connection:
                 limit = self._pool.limits.max_message_bytes
                 self._body = CodedBody(head.encoding, head.kind, limit)
             for frames in self._body.feed(data):
-                self._pass_on(frames)
+                self.buffer_updated(0, frames)
                 if self.state is CLOSED:
                     return False
         except CorruptBody as problem:
@@ -362,7 +360,7 @@ class Connection:
         if body is None:  # there was none
             return True
         try:
-            self._pass_on(body.finish())
+            self.buffer_updated(0, body.finish())
         except CorruptBody as problem:
             return self._refuse_body(problem)
         return self.state is not CLOSED

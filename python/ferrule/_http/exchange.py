@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Exchange:
     """What a connection calls as a response arrives. None of the methods may raise or wait.
 
-    The order is `on_head`, then any of `on_body`, `on_event` and `on_comment`, then exactly one of
-    `on_end` and `on_failed`, which may also come first. After `Connection.leave` nothing is called
-    any more.
+    The order is `on_head` (before it `on_notable`, of some heads), then any of `on_body`, `on_event` and
+    `on_comment`, then exactly one of `on_end` and `on_failed`, which may also come first. After
+    `Connection.leave` nothing is called any more.
 
     Attributes:
         slot: What the caller waits on. Once it is done the caller needs nothing more of the
@@ -36,6 +36,9 @@ class Exchange:
 
     def on_head(self, head: ResponseHead) -> None:
         """Take note of the status and headers."""
+
+    def on_notable(self, head: ResponseHead) -> None:
+        """Take note that the head is `notable`, as it is right after this."""
 
     def on_body(self, data: bytes, flags: int) -> None:
         """Take the whole body of a response that is no event stream."""

@@ -53,8 +53,9 @@ class PostExchange(Exchange):
 
     def on_head(self, head: ResponseHead) -> None:
         self.head = head
-        if head.notable:
-            self.transport.keep_cookies(head)
+
+    def on_notable(self, head: ResponseHead) -> None:
+        self.transport.keep_cookies(head)
 
     def on_body(self, data: bytes, flags: int) -> None:
         self.body = data
@@ -62,16 +63,26 @@ class PostExchange(Exchange):
         self.slot.set(None)
 
     def on_event(self, data: bytes, flags: int, id: str | None, retry: int | None) -> None:
-        if (id is not None or retry is not None) and not self.slot.done:
+        slot = self.slot
+        if (id is not None or retry is not None) and not slot.done:
             self._note(id, retry)
-        if not data or self.slot.done:
+        if not data or slot.done:
             return
+        # Most events are the answer: no function of its own for any step (benches/calls.py).
         try:
-            message = loads(data, flags)
-            if is_answer(message, self.call.id):
-                self.slot.set(message)
-            else:
-                self._take(message)
+            message = parse(data) if not flags else None
+        except ValueError:
+            message = None
+        given = message.get("id") if type(message) is dict and "method" not in message else None
+        if type(given) is int and given == self.call.id:
+            slot.set(message)
+        else:
+            self._take_other(message, data, flags)
+
+    def _take_other(self, message: Any, data: bytes, flags: int) -> None:
+        """Take an event that is not simply the answer; None: it has to be parsed with care."""
+        try:
+            self._take(loads(data, flags) if message is None else message)
         except InvalidMessage as error:
             self.slot.fail(InvalidMessage(f"{self.call.method.name}: {error}"))
 
