@@ -114,7 +114,9 @@ async def dial(
             receiver=receiver,
         )
     except (OSError, UnicodeError, ValueError) as error:
-        raise ConnectError(f"cannot connect to {where}: {reason(error, tls=bool(context))}") from error
+        text = f"cannot connect to {where}: {reason(error, tls=bool(context))}"
+        # By name: only the drivers may import ssl. A certificate does not become good by being looked at again.
+        raise ConnectError(text, transient=type(error).__name__ != "SSLCertVerificationError") from error
 
 
 _NAMES: dict[type[OSError], str] = {

@@ -75,6 +75,10 @@ def honored(capabilities: dict[str, Any] | None, wanted: Wanted) -> Honored:
     )
 
 
+_GOOD_LIFE = 10.0
+"""Seconds after which the loss of a link is taken for one of its own, and the next is opened at once."""
+
+
 class Changes:
     """The subscriptions of one session, and the resources it watches for them. See `subscriptions.Source`."""
 
@@ -211,16 +215,19 @@ class Changes:
     async def wait(self, slot: Slot, deadline: float) -> bool:
         """See `subscriptions.Source`. A link that was lost is opened anew, as patiently as it takes."""
         session = self._session
-        attempt = 0
+        attempt = losses = 0
         while not (slot.done or slot.mail):
             if session.peer.closed or session.standing is not self._standing:
                 return False  # the latter: after a fork the session is the parent's
             try:
                 link = session.link or await session.ready(min(deadline, session.deadline()))
-                attempt = 0
+                attempt, began = 0, session.io.now()
                 await session.transport.wait(slot, link, deadline)
             except LinkLost:
                 session.drop(link)
+                losses = 1 if session.io.now() - began > _GOOD_LIFE else losses + 1
+                if losses > 1:
+                    await self._pause(_lost(session), losses, slot, deadline)
             except Closing:
                 return False
             except Expired:
@@ -275,3 +282,7 @@ def _passes(error: FerruleError) -> bool:
     if isinstance(error, HTTPStatusError):
         return transient(error.status)
     return isinstance(error, (ConnectError, ConnectionClosed, RequestTimeout, ServerExited))
+
+
+def _lost(session: Session) -> ConnectionClosed:
+    return ConnectionClosed(f"{session.label}: lost again as soon as it was there", request_sent=False)

@@ -251,6 +251,7 @@ async def notify(
     """Send a notification."""
     session.enter()
     check_text(method, "method")
+    split_meta(params)  # for what it refuses
     deadline = session.deadline(timeout)
     link = await session.link_by(deadline, method)
     if link.era.mirrors and session.transport.http:

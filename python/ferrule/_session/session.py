@@ -131,11 +131,19 @@ class Session(Linked):
                 return self._result(message, call, link)
             except LinkLost:
                 self.drop(link)
-                continue
+                # Links end, and the next one is good: only one that is lost again at once is a failure.
+                if tries is None:
+                    tries = Tries()
+                    continue
+                problem: Exception = self._lost_again(method.name)
             except (Expired, Closing, FerruleError) as failure:
                 problem = failure
             tries = tries or Tries()
             await self._weigh(problem, method, call, link, idempotent, deadline, tries)
+
+    def _lost_again(self, what: str) -> ConnectionClosed:
+        text = f"{what} at {self.label}: the connection was lost again and again before it was sent"
+        return ConnectionClosed(text, request_sent=False)
 
     async def _weigh(
         self,
@@ -310,7 +318,7 @@ class Session(Linked):
 
     async def notify(self, method: str, params: bytes | None, deadline: float) -> None:
         """Send a notification of the caller's."""
-        while True:
+        for _ in range(self.settings.retry.attempts + 1):
             link = self._link or await self.link_by(deadline, method)
             try:
                 return await self.transport.notify(method, params, link, deadline)
@@ -325,3 +333,4 @@ class Session(Linked):
                     raise ConnectionClosed(f"{where}: the client was closed", request_sent=True) from None
                 sent = not isinstance(signal, Unsent)
                 raise RequestTimeout(f"{where}: not accepted within the timeout", request_sent=sent) from None
+        raise self._lost_again(method)
