@@ -14,8 +14,8 @@ from tests.support.clients import Flavour
 
 pytestmark = pytest.mark.timeout(120)
 
-sdk = pytest.mark.parametrize("place", ["sdk_http_url", "sdk_command"])
-everything = pytest.mark.parametrize("place", ["everything_url", "everything_command"])
+sdk = pytest.mark.parametrize("place", ["sdk_http_url", "sdk_sse_url", "sdk_command"])
+everything = pytest.mark.parametrize("place", ["everything_url", "everything_sse_url", "everything_command"])
 
 Make = Callable[..., Client]
 
@@ -134,8 +134,8 @@ def test_server_everything_wants_a_page_visited(connect: Make, handlers: Handler
     client.close()
 
 
-@pytest.mark.parametrize("place", ["everything_command"])
-@pytest.mark.req("I8")
+@everything
+@pytest.mark.req("I8", "S4")
 def test_server_everything_lists_the_roots_and_hears_of_changes(connect: Make, handlers: Handlers) -> None:
     roots = ["file:///charts"]
     client = connect(roots=lambda: roots, on_log=handlers.log)
