@@ -124,28 +124,22 @@ class Pool:
             ConnectionClosed: The pool was closed.
             Expired: At the deadline.
         """
-        connection = None if bypass else self.send_now(exchange, data, deadline)
+        connection = None if bypass else self.take(exchange, data, deadline)
         while connection is None:
             connection = await self.acquire(deadline, bypass=bypass)
             if not _wrote(connection, exchange, data, deadline):
                 connection = None
         return connection
 
-    def send_now(self, exchange: Exchange, data: bytes, deadline: float) -> Connection | None:
-        """As `send`, on an idle connection; None when nothing was sent because a place or one is missing."""
-        while (connection := self.take()) is not None:
-            try:
-                connection.send(exchange, data, deadline)
-            except ConnectionClosed:
-                continue
-            except BaseException:
-                connection.leave(exchange)
-                raise
-            return connection
-        return None
+    def take(self, exchange: Exchange | None = None, data: bytes = b"", deadline: float = 0.0) -> Connection | None:
+        """Take a place and the idle connection that was used last, and begin an exchange on it if one is given.
 
-    def take(self) -> Connection | None:
-        """Take a place and the idle connection that was used last; None when either is missing."""
+        Returns:
+            None when there is no place or no idle connection: nothing was sent.
+
+        Raises:
+            Expired: The server did not take the request in time.
+        """
         if self._draining and self._is_blocking:
             self._settle()
         while True:
@@ -157,9 +151,19 @@ class Pool:
                 connection.state = BUSY
                 connection.is_counted = True
             now = self._now()
-            if now - connection.idle_since <= FRESH or self._is_usable(connection, now):
+            if now - connection.idle_since > FRESH and not self._is_usable(connection, now):
+                connection.close()  # gives the place back
+                continue
+            if exchange is None:
                 return connection
-            connection.close()  # gives the place back
+            try:
+                connection.send(exchange, data, deadline)
+            except ConnectionClosed:
+                continue
+            except BaseException:
+                connection.leave(exchange)
+                raise
+            return connection
 
     async def acquire(self, deadline: float, *, bypass: bool = False) -> Connection:
         """Take a place and a connection; wait for the one and open the other if need be.

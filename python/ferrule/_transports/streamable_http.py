@@ -193,7 +193,7 @@ class StreamableHTTP(HttpTransport):
                 connection = asked[0]  # type: ignore[index]  # not a dict, that was the answer
                 connection.join(exchange, asked[1], call.deadline)  # type: ignore[index]
             elif not call.bypass:
-                connection = self._pool.send_now(exchange, data, call.deadline)
+                connection = self._pool.take(exchange, data, call.deadline)
             if connection is None:
                 connection = await self._pool.send(exchange, data, call.deadline, bypass=call.bypass)
         finally:
