@@ -165,30 +165,28 @@ class Connection:
         Returns:
             A whole, plain answer, after which the connection serves others already; or what was read so far, to be
             followed by `join`; or None when the connection was found closed before anything was written.
-
         """
         if self.state is not BUSY:
             return None
         try:
             self._begin()
             count = self._ask(data, self._buffer or self._view(), deadline)
-            if count > 0:
-                answer = self._decode_answer(count)
-                if type(answer) is not tuple:
-                    return answer
-                if answer[3] and not self._is_large and self.keep_alive > 0:
-                    self._pool.give(self)
-                else:
-                    self.finish(NOBODY, answer[3])
-                return answer
-            self._is_whole = count == 0
-            return []
+            answer = self._decode_answer(count) if count > 0 else []
         except OSError:
             self._is_whole = False
             return []  # the server may have answered before it hung up
         except BaseException:
             self.close()
             raise
+        if type(answer) is not tuple:
+            self._is_whole = count >= 0
+            return answer
+        # Not before here: from now on the connection may be somebody else's.
+        if answer[3] and self.keep_alive > 0:
+            self._pool.give(self)
+        else:
+            self.finish(NOBODY, answer[3])
+        return answer
 
     def _view(self) -> memoryview:
         """The decoder's buffer, always the same view; made with the first answer."""
