@@ -371,3 +371,20 @@ def test_a_new_connection_that_is_closed_before_the_write_is_not_replaced() -> N
     assert not caught.value.request_sent
     assert not exchange.sent
     assert len(io.streams) == 1
+
+
+@pytest.mark.req("T7")
+def test_a_connection_that_fails_because_the_pool_was_closed_meanwhile_says_that() -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+
+    def closed(stream: FakeStream) -> None:
+        pool.shut()
+        raise OSError(9, "bad file descriptor")
+
+    io.on_connect = closed
+    with pytest.raises(ConnectionClosed) as caught:
+        drive(pool.send(Recorder(io), b"request", FOREVER))
+
+    assert not caught.value.request_sent
+    assert len(io.connects) == 1

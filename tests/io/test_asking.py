@@ -10,6 +10,7 @@ import pytest
 
 from ferrule._io import Expired
 from ferrule._io.blocking import run
+from ferrule._io.channels import SocketChannel
 from tests.io.drivers import Driver, Receiver, dial, echo, until
 
 
@@ -188,3 +189,13 @@ def test_asking_never_suspends(blocking: Driver, peer: Any) -> None:
     io = blocking.make()
     assert run(scenario(io)) == 2
     run(io.close(io.now() + 5))
+
+
+@pytest.mark.req("T7")
+def test_a_socket_that_another_thread_closed_just_now_does_not_nap() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        channel = SocketChannel(ours)
+        ours.close()
+        channel.nap()
+        assert channel.naps is False

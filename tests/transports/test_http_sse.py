@@ -226,21 +226,6 @@ def test_a_stream_that_is_lost_during_the_handshake_fails_the_call_unsent_and_th
     assert server.count("tools/call") == 1
 
 
-@pytest.mark.req("O2", "R1")
-def test_a_stream_that_is_lost_again_and_again_is_not_opened_for_ever(flavour: Any, old: Any) -> None:
-    def lose(plan: OldServer, request: Any) -> None:
-        if request.method == "notifications/initialized":
-            plan.end()
-
-    server = old(OldServer(before=lose))
-    client = flavour.client(server.url, prior=PRIOR, retry=FAST)
-    with pytest.raises(ConnectionClosed) as caught:
-        client.list_tools()
-    # Whether the end is noticed before a request is written is a matter of luck; how often it is tried is not.
-    assert caught.value.request_sent is (server.count("tools/list") > 0)
-    assert 2 <= server.count("GET") <= 5
-
-
 @pytest.mark.req("O2", "T2")
 def test_giving_up_is_told_the_server_and_a_late_answer_is_dropped(flavour: Any, old: Any) -> None:
     plan = OldServer(results={"tools/call": None})

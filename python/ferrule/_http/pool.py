@@ -236,6 +236,11 @@ class Pool:
             self.connections.add(connection)
         try:
             await self._dial(connection, deadline)
+        except ConnectError:
+            connection.close()
+            if self._is_closed:
+                raise self._closed() from None
+            raise
         except BaseException:
             connection.close()
             raise

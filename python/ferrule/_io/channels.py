@@ -67,8 +67,11 @@ class SocketChannel:
             return
         from array import array
 
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, array("l", (NAP, 0)).tobytes())
-        self.sock.setblocking(True)
+        try:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, array("l", (NAP, 0)).tobytes())
+            self.sock.setblocking(True)
+        except OSError:
+            return  # closed by another thread: whoever reads next finds that out
         self.flags = flag
         self.naps = True
 
