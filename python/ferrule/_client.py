@@ -144,6 +144,17 @@ class BaseClient:
         """What does the waiting, loaded when the first client of its colour is made."""
         raise AssertionError("each client names its own")
 
+    if TYPE_CHECKING:
+        from ._session import listing as _listing
+    else:
+
+        @property
+        def _listing(self):
+            """The functions for lists, loaded when a program first wants one."""
+            from ._session import listing
+
+            return listing
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._session.label} {self.era or 'not connected'}>"
 

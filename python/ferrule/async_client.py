@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ._client import AsyncItems, BaseClient, with_elicitation
-from ._session import features, listing
+from ._session import features
 from ._session.settings import UNSET
 
 TYPE_CHECKING = False
@@ -124,59 +124,69 @@ class AsyncClient(BaseClient):
             CapabilityError: The server has no tools; nothing was sent.
             FerruleError: See `call_tool`.
         """
-        return await listing.list_all(self._session, listing.TOOLS, timeout)
+        items: list[Tool] = await self._listing.list_all(self._session, self._listing.TOOLS, timeout)
+        return items
 
     async def list_tools_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListToolsResult:
         """One page of the tools: the first, or the one at a `next_cursor`."""
-        page: ListToolsResult = await listing.list_page(self._session, listing.TOOLS, cursor, timeout)
+        lists = self._listing
+        page: ListToolsResult = await lists.list_page(self._session, lists.TOOLS, cursor, timeout)
         return page
 
     def iter_tools(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Tool]:
         """The tools, each page fetched when it is needed; the timeout is for each page."""
-        return AsyncItems(listing.iterate(self._session, listing.TOOLS, timeout))
+        return AsyncItems(self._listing.iterate(self._session, self._listing.TOOLS, timeout))
 
     async def list_resources(self, *, timeout: Timeout = UNSET) -> list[Resource]:
         """All resources, from all pages (server/resources, Listing Resources). As `list_tools`."""
-        return await listing.list_all(self._session, listing.RESOURCES, timeout)
+        items: list[Resource] = await self._listing.list_all(self._session, self._listing.RESOURCES, timeout)
+        return items
 
     async def list_resources_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListResourcesResult:
         """One page of the resources."""
-        page: ListResourcesResult = await listing.list_page(self._session, listing.RESOURCES, cursor, timeout)
+        page: ListResourcesResult = await self._listing.list_page(
+            self._session, self._listing.RESOURCES, cursor, timeout
+        )
         return page
 
     def iter_resources(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Resource]:
         """The resources, each page fetched when it is needed."""
-        return AsyncItems(listing.iterate(self._session, listing.RESOURCES, timeout))
+        return AsyncItems(self._listing.iterate(self._session, self._listing.RESOURCES, timeout))
 
     async def list_resource_templates(self, *, timeout: Timeout = UNSET) -> list[ResourceTemplate]:
         """All resource templates, from all pages (server/resources, Resource Templates). As `list_tools`."""
-        return await listing.list_all(self._session, listing.RESOURCE_TEMPLATES, timeout)
+        items: list[ResourceTemplate] = await self._listing.list_all(
+            self._session, self._listing.RESOURCE_TEMPLATES, timeout
+        )
+        return items
 
     async def list_resource_templates_page(
         self, cursor: str | None = None, *, timeout: Timeout = UNSET
     ) -> ListResourceTemplatesResult:
         """One page of the resource templates."""
-        page: ListResourceTemplatesResult = await listing.list_page(
-            self._session, listing.RESOURCE_TEMPLATES, cursor, timeout
+        page: ListResourceTemplatesResult = await self._listing.list_page(
+            self._session, self._listing.RESOURCE_TEMPLATES, cursor, timeout
         )
         return page
 
     def iter_resource_templates(self, *, timeout: Timeout = UNSET) -> AsyncIterator[ResourceTemplate]:
         """The resource templates, each page fetched when it is needed."""
-        return AsyncItems(listing.iterate(self._session, listing.RESOURCE_TEMPLATES, timeout))
+        return AsyncItems(self._listing.iterate(self._session, self._listing.RESOURCE_TEMPLATES, timeout))
 
     async def list_prompts(self, *, timeout: Timeout = UNSET) -> list[Prompt]:
         """All prompts, from all pages (server/prompts, Listing Prompts). As `list_tools`."""
-        return await listing.list_all(self._session, listing.PROMPTS, timeout)
+        items: list[Prompt] = await self._listing.list_all(self._session, self._listing.PROMPTS, timeout)
+        return items
 
     async def list_prompts_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListPromptsResult:
         """One page of the prompts."""
-        page: ListPromptsResult = await listing.list_page(self._session, listing.PROMPTS, cursor, timeout)
+        lists = self._listing
+        page: ListPromptsResult = await lists.list_page(self._session, lists.PROMPTS, cursor, timeout)
         return page
 
     def iter_prompts(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Prompt]:
         """The prompts, each page fetched when it is needed."""
-        return AsyncItems(listing.iterate(self._session, listing.PROMPTS, timeout))
+        return AsyncItems(self._listing.iterate(self._session, self._listing.PROMPTS, timeout))
 
     async def call_tool(
         self,
@@ -280,16 +290,18 @@ class AsyncClient(BaseClient):
             CapabilityError: The server does not list tasks; nothing was sent.
             FerruleError: See `list_tools`.
         """
-        return await listing.list_all(self._session, listing.TASKS, timeout)
+        items: list[TaskInfo] = await self._listing.list_all(self._session, self._listing.TASKS, timeout)
+        return items
 
     async def list_tasks_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListTasksResult:
         """One page of the tasks."""
-        page: ListTasksResult = await listing.list_page(self._session, listing.TASKS, cursor, timeout)
+        lists = self._listing
+        page: ListTasksResult = await lists.list_page(self._session, lists.TASKS, cursor, timeout)
         return page
 
     def iter_tasks(self, *, timeout: Timeout = UNSET) -> AsyncIterator[TaskInfo]:
         """The tasks, each page fetched when it is needed."""
-        return AsyncItems(listing.iterate(self._session, listing.TASKS, timeout))
+        return AsyncItems(self._listing.iterate(self._session, self._listing.TASKS, timeout))
 
     async def call_tool_task(
         self,

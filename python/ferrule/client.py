@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ._client import BaseClient, Items, with_elicitation
-from ._session import features, listing
+from ._session import features
 from ._session.handlers import refuse_coroutine_function
 from ._session.settings import UNSET
 
@@ -130,59 +130,64 @@ class Client(BaseClient):
             CapabilityError: The server has no tools; nothing was sent.
             FerruleError: See `call_tool`.
         """
-        return self._run(listing.list_all(self._session, listing.TOOLS, timeout))
+        return self._run(self._listing.list_all(self._session, self._listing.TOOLS, timeout))
 
     def list_tools_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListToolsResult:
         """One page of the tools: the first, or the one at a `next_cursor`."""
-        page: ListToolsResult = self._run(listing.list_page(self._session, listing.TOOLS, cursor, timeout))
+        lists = self._listing
+        page: ListToolsResult = self._run(lists.list_page(self._session, lists.TOOLS, cursor, timeout))
         return page
 
     def iter_tools(self, *, timeout: Timeout = UNSET) -> Iterator[Tool]:
         """The tools, each page fetched when it is needed; the timeout is for each page."""
-        return Items(self._run, listing.iterate(self._session, listing.TOOLS, timeout))
+        return Items(self._run, self._listing.iterate(self._session, self._listing.TOOLS, timeout))
 
     def list_resources(self, *, timeout: Timeout = UNSET) -> list[Resource]:
         """All resources, from all pages (server/resources, Listing Resources). As `list_tools`."""
-        return self._run(listing.list_all(self._session, listing.RESOURCES, timeout))
+        return self._run(self._listing.list_all(self._session, self._listing.RESOURCES, timeout))
 
     def list_resources_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListResourcesResult:
         """One page of the resources."""
-        page: ListResourcesResult = self._run(listing.list_page(self._session, listing.RESOURCES, cursor, timeout))
+        page: ListResourcesResult = self._run(
+            self._listing.list_page(self._session, self._listing.RESOURCES, cursor, timeout)
+        )
         return page
 
     def iter_resources(self, *, timeout: Timeout = UNSET) -> Iterator[Resource]:
         """The resources, each page fetched when it is needed."""
-        return Items(self._run, listing.iterate(self._session, listing.RESOURCES, timeout))
+        return Items(self._run, self._listing.iterate(self._session, self._listing.RESOURCES, timeout))
 
     def list_resource_templates(self, *, timeout: Timeout = UNSET) -> list[ResourceTemplate]:
         """All resource templates, from all pages (server/resources, Resource Templates). As `list_tools`."""
-        return self._run(listing.list_all(self._session, listing.RESOURCE_TEMPLATES, timeout))
+        return self._run(self._listing.list_all(self._session, self._listing.RESOURCE_TEMPLATES, timeout))
 
     def list_resource_templates_page(
         self, cursor: str | None = None, *, timeout: Timeout = UNSET
     ) -> ListResourceTemplatesResult:
         """One page of the resource templates."""
         page: ListResourceTemplatesResult = self._run(
-            listing.list_page(self._session, listing.RESOURCE_TEMPLATES, cursor, timeout)
+            self._listing.list_page(self._session, self._listing.RESOURCE_TEMPLATES, cursor, timeout)
         )
         return page
 
     def iter_resource_templates(self, *, timeout: Timeout = UNSET) -> Iterator[ResourceTemplate]:
         """The resource templates, each page fetched when it is needed."""
-        return Items(self._run, listing.iterate(self._session, listing.RESOURCE_TEMPLATES, timeout))
+        return Items(self._run, self._listing.iterate(self._session, self._listing.RESOURCE_TEMPLATES, timeout))
 
     def list_prompts(self, *, timeout: Timeout = UNSET) -> list[Prompt]:
         """All prompts, from all pages (server/prompts, Listing Prompts). As `list_tools`."""
-        return self._run(listing.list_all(self._session, listing.PROMPTS, timeout))
+        return self._run(self._listing.list_all(self._session, self._listing.PROMPTS, timeout))
 
     def list_prompts_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListPromptsResult:
         """One page of the prompts."""
-        page: ListPromptsResult = self._run(listing.list_page(self._session, listing.PROMPTS, cursor, timeout))
+        page: ListPromptsResult = self._run(
+            self._listing.list_page(self._session, self._listing.PROMPTS, cursor, timeout)
+        )
         return page
 
     def iter_prompts(self, *, timeout: Timeout = UNSET) -> Iterator[Prompt]:
         """The prompts, each page fetched when it is needed."""
-        return Items(self._run, listing.iterate(self._session, listing.PROMPTS, timeout))
+        return Items(self._run, self._listing.iterate(self._session, self._listing.PROMPTS, timeout))
 
     def call_tool(
         self,
@@ -290,16 +295,17 @@ class Client(BaseClient):
             CapabilityError: The server does not list tasks; nothing was sent.
             FerruleError: See `list_tools`.
         """
-        return self._run(listing.list_all(self._session, listing.TASKS, timeout))
+        return self._run(self._listing.list_all(self._session, self._listing.TASKS, timeout))
 
     def list_tasks_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListTasksResult:
         """One page of the tasks."""
-        page: ListTasksResult = self._run(listing.list_page(self._session, listing.TASKS, cursor, timeout))
+        lists = self._listing
+        page: ListTasksResult = self._run(lists.list_page(self._session, lists.TASKS, cursor, timeout))
         return page
 
     def iter_tasks(self, *, timeout: Timeout = UNSET) -> Iterator[TaskInfo]:
         """The tasks, each page fetched when it is needed."""
-        return Items(self._run, listing.iterate(self._session, listing.TASKS, timeout))
+        return Items(self._run, self._listing.iterate(self._session, self._listing.TASKS, timeout))
 
     def call_tool_task(
         self,

@@ -37,7 +37,7 @@ async def close(session: Session) -> None:
         sessions = iter(list(peer.sessions.items()))
         lanes = min(len(peer.sessions), _FAREWELLS)
         peer.sessions.clear()
-        listeners = list(peer.listeners)
+        listeners = list(peer.listeners or ())
     if already:
         return
     if reception is not None:

@@ -226,6 +226,8 @@ async def listen(session: Session, link: Link, deadline: float) -> None:
         else:
             listener, new = Listener(session, link), True
             session.listener = listener
+            if session.peer.listeners is None:
+                session.peer.listeners = weakref.WeakSet()
             session.peer.listeners.add(listener)
     if new:
         if former is not None:

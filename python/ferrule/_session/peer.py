@@ -72,7 +72,7 @@ class Peer:
         self.verdict: Verdict | None = Verdict.imported(settings.prior) if settings.prior else None
         self.sessions: dict[Link, Session] = {}
         self._reception: Reception | None = None
-        self.listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
+        self.listeners: weakref.WeakSet[Listener] | None = None
         self.generation = 0
         self.closed = False
 
@@ -91,7 +91,7 @@ class Peer:
                 self.transport = transport
                 self.sessions = {}
                 self._reception = None
-                self.listeners = weakref.WeakSet()
+                self.listeners = None
                 self.generation += 1
                 self.io = io
         if mine:

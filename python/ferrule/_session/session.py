@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from .._io import Closing, Expired, Unsent
 from .._json import dumps
-from .._protocol.declared import require
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
 from .._transports.call import Call, Link, LinkLost, WatchedCall
 from .._transports.messages import check_answer
@@ -183,6 +182,8 @@ class Session(Linked):
         """One attempt, with an id of its own and `_meta` evaluated for it."""
         capability, declared = method.capability, link.capabilities
         if capability is not None and declared is not None and capability not in declared:
+            from .._protocol.declared import require
+
             require(declared, capability, method.name, self.label)
         call_id = self.peer.next_id()
         if meta is None and progress is None and self.view.request_meta is None:

@@ -13,7 +13,6 @@ from .._http.proxy import proxy_for
 from .._http.url import parse_url
 from .._transports.command import Stdio
 from .._transports.http_requests import Place
-from .._transports.stdio import StdioTransport
 from .._transports.streamable_http import StreamableHTTP
 from ..errors import ConfigError
 
@@ -41,6 +40,8 @@ def transport_maker(target: Target, tls: Tls, proxy: str | None, limits: Limits)
             raise ConfigError("tls= has no meaning for a server on stdio")
         if proxy is not None:
             raise ConfigError("proxy= has no meaning for a server on stdio")
+        from .._transports.stdio import StdioTransport
+
         return lambda io: StdioTransport(io, target, limits)
     if isinstance(target, str):
         endpoint, url = None, parse_url(target)

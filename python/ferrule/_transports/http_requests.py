@@ -9,7 +9,6 @@ from .. import _log
 from .._http.content import refusal
 from .._http.exchange import Exchange
 from .._http.pool import Pool
-from .._http.proxy import absolute_target, proxy_headers
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._io import Closing, Expired, Unsent
@@ -133,6 +132,8 @@ class HttpTransport:
         target = url.target
         proxy = self._pool.proxy
         if proxy is not None and not url.is_https:
+            from .._http.proxy import absolute_target, proxy_headers
+
             target = absolute_target(url)
             headers.extend(proxy_headers(proxy))
         try:
