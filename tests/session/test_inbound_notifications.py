@@ -332,3 +332,29 @@ def test_progress_on_another_stream_reaches_the_call_it_names_while_that_waits(f
     late({"progressToken": token, "progress": 3})
     client.call_tool("echo", {})
     assert seen == before
+
+
+@pytest.mark.req("T6")
+def test_progress_on_another_stream_is_heard_before_the_calls_own_says_anything(flavour: Any, serve: Any) -> None:
+    go = threading.Event()
+
+    def held(turn: Any) -> None:
+        turn.wait(go)
+        answer()(turn)
+
+    server = serve({"tools/call": turns(answer(), held)}, era="handshake")
+    client = flavour.connect(server.url)
+    client.call_tool("echo", {})  # a connection that is idle then
+    seen: list[float] = []
+    running = flavour.start(client.call_tool, "echo", {}, on_progress=lambda value, *_: seen.append(value))
+    server.wait_until(lambda: server.count("tools/call") == 2)
+    token = server.calls()[1].meta["progressToken"]
+    inbound, link = client._session.inbound, client._session.link
+
+    def late() -> None:
+        inbound.late_progress({"progressToken": token, "progress": 1}, link)
+
+    flavour._loop.call(late) if flavour.is_async else late()
+    go.set()
+    running.result()
+    assert seen == [1]

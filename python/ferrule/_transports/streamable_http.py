@@ -181,7 +181,9 @@ class StreamableHTTP(HttpTransport):
         wire: RequestTemplate = link.wire  # type: ignore[assignment]
         fresh = None if self._fresh is None else self._fresh_headers()
         data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
-        asked = self._ask(call, data, link) if self._pool.asks and not call.bypass else None
+        # Not where somebody wants progress: that may come elsewhere, and needs a slot to be left in meanwhile.
+        direct = self._pool.asks and call.deliver is None and not call.bypass
+        asked = self._ask(call, data, link) if direct else None
         if type(asked) is dict:
             return asked
         slot = self._io.slot()
