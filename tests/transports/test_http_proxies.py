@@ -179,7 +179,7 @@ def test_a_proxy_shows_up_in_no_repr(flavour: Flavour) -> None:
     [
         (Stdio("true"), "http://p:1"),
         (Tcp("127.0.0.1", 1), "http://p:1"),
-        (Unix("/tmp/x"), "http://p:1"),
+        (Unix("server.sock"), "http://p:1"),
         ("http://h/", "socks5://me:hunter2@p:1"),
         ("http://h/", "https://me:hunter2@p:1"),
         ("http://h/", b"http://p:1"),

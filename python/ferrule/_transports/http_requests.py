@@ -231,9 +231,10 @@ class HttpTransport:
         template = self.template("GET", self._place.url, link.era, link.session_id)
         return await self._pool.send(exchange, template.bare(headers), deadline, bypass=True)
 
-    def follow(self, trail: Trail, head: ResponseHead, link: Link) -> None:
-        """Go where a redirect within the origin leads, now and from now on."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # each transport has its own
+
+        def follow(self, trail: Trail, head: ResponseHead, link: Link) -> None:
+            """Go where a redirect within the origin leads, now and from now on."""
 
     # What answers say by their status
 

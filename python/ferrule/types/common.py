@@ -142,7 +142,6 @@ class ListResult(CacheableResult):
         _: KW_ONLY
         next_cursor: str | None = None
 
-    @property
-    def items(self) -> tuple[Any, ...]:
-        """What this page lists, whatever the result calls it."""
-        raise NotImplementedError
+        @property
+        def items(self) -> tuple[Any, ...]:
+            """What this page lists, whatever the result calls it: each kind of list has its own."""
