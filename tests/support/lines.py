@@ -12,16 +12,15 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from tests.support.child import ordinary_result
+from tests.support.threaded import ThreadedServer
 
 HANG, HANG_UP = "hang", "hang up"
-PATIENCE = 10.0
 
 
-class LineServer:
+class LineServer(ThreadedServer):
     """`with LineServer() as server: Client(ByteStream.tcp("127.0.0.1", server.port))`."""
 
     def __init__(
@@ -30,33 +29,15 @@ class LineServer:
         self._rules = rules or {}
         self._era = era
         self._used: dict[str, int] = {}
-        self._sockets: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
         self.messages: list[Any] = []
-        self.accepted = 0
         if path is None:
-            self._listener = socket.create_server(("127.0.0.1", 0))
-            self.port: int = self._listener.getsockname()[1]
+            listener = socket.create_server(("127.0.0.1", 0))
+            self.port: int = listener.getsockname()[1]
         else:
-            self._listener = socket.socket(socket.AF_UNIX)
-            self._listener.bind(path)
-            self._listener.listen()
-
-    def __enter__(self) -> LineServer:
-        self._start(self._accept)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for sock in [self._listener, *self._sockets]:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(PATIENCE)
-            assert not thread.is_alive(), "the server did not end"
-        for sock in [self._listener, *self._sockets]:
-            sock.close()
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(path)
+            listener.listen()
+        super().__init__(listener)
 
     def count(self, method: str) -> int:
         """How many messages with this method arrived."""
@@ -83,21 +64,6 @@ class LineServer:
         # Not waited for: it ends when the client closes its ends, which nobody else can.
         threading.Thread(target=serve, daemon=True).start()
         return os.fdopen(read_ours, "rb", buffering=0), os.fdopen(write_ours, "wb", buffering=0)
-
-    def _start(self, target: Callable[..., None], *args: Any) -> None:
-        thread = threading.Thread(target=target, args=args, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            self.accepted += 1
-            self._sockets.append(sock)
-            self._start(self._serve, sock)
 
     def _serve(self, sock: socket.socket) -> None:
         with contextlib.suppress(OSError), sock.makefile("rb") as source:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 from base64 import b64encode
-from types import TracebackType
 
-PATIENCE = 10.0
+from tests.support.threaded import PATIENCE, ThreadedServer
 
 
-class ForwardProxy:
+class ForwardProxy(ThreadedServer):
     """`with ForwardProxy() as proxy: Client(url, proxy=proxy.url)`.
 
     Args:
@@ -28,9 +26,7 @@ class ForwardProxy:
         self._port = port
         self._answer = answer
         self._expected = None if user is None else f"Basic {b64encode(user.encode()).decode()}"
-        self._sockets: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        super().__init__(socket.create_server(("127.0.0.1", 0)))
         at = "" if user is None else f"{user}@"
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://{at}127.0.0.1:{self.port}"
@@ -41,35 +37,6 @@ class ForwardProxy:
     def lines(self) -> list[str]:
         """The request line of each."""
         return [head.partition("\r\n")[0] for head in self.heads]
-
-    def __enter__(self) -> ForwardProxy:
-        self._start(self._accept)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for sock in [self._listener, *self._sockets]:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-        for thread in list(self._threads):
-            thread.join(PATIENCE)
-        for sock in [self._listener, *self._sockets]:
-            sock.close()
-
-    def _start(self, target: object, *args: object) -> None:
-        thread = threading.Thread(target=target, args=args, daemon=True)  # type: ignore[arg-type]
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._sockets.append(client)
-            self._start(self._serve, client)
 
     def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
