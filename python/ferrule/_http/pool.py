@@ -47,6 +47,10 @@ class Pool:
         tls: What to trust, see `tls.context_from`.
         endpoint: Where to connect instead of the URL's own host and port.
         proxy: What all connections go through, or None.
+
+    Attributes:
+        asks: Does who asks read the answer itself, so that `Connection.ask` is worth while?
+        connections: All that are open or being opened.
     """
 
     __slots__ = (

@@ -35,7 +35,7 @@ def new_standing(session: Any) -> Standing:
 
 
 class Linked:
-    """A view of the client: its credentials and defaults, and the link that goes with them."""
+    """A view of the client: its credentials and defaults, and the link that goes with them. Always a `Session`."""
 
     __slots__ = (
         "__weakref__",
@@ -65,7 +65,7 @@ class Linked:
         self.transport: Transport = self.peer.transport.view(self.view.headers, self.view.auth)
         self.on_new_link: list[Callable[[Link, float], Awaitable[None]]] = []
         if self.root is None or self.transport is not self.root.transport:
-            self.inbound = self.transport.inbound = Inbound(self)  # type: ignore[arg-type]
+            self.inbound = self.transport.inbound = Inbound(self)  # type: ignore[arg-type]  # a Session
             self.standing: Standing | None = new_standing(self) if self.settings.keep_lists else None
         else:
             root = self.root
@@ -191,7 +191,7 @@ class Linked:
         if link.era.handshake and self.transport.listens:
             from .listening import listen
 
-            await listen(self, link, deadline)  # type: ignore[arg-type]
+            await listen(self, link, deadline)  # type: ignore[arg-type]  # a Session
 
     def drop(self, link: Link) -> None:
         """Forget a link that is no good any more, unless another has taken its place."""
@@ -236,7 +236,7 @@ class Linked:
         from .ending import close
 
         try:
-            await close(self)  # type: ignore[arg-type]
+            await close(self)  # type: ignore[arg-type]  # a Session
         finally:
             if self.root is None and self.peer.closed:
                 self._link = None
