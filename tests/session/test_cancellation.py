@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ferrule import AsyncClient, Limits
+from ferrule import AsyncClient, Client, Limits
 from ferrule.errors import ConnectionClosed, RequestTimeout
 from tests.support.clients import run_async
 from tests.support.steps import (
@@ -278,3 +278,27 @@ def test_closing_does_not_wait_longer_for_that_than_a_cancellation_may_take(flav
     began = time.monotonic()
     client.close()
     assert time.monotonic() - began < 3
+
+
+@pytest.mark.req("T2")
+@pytest.mark.parametrize("era", ["stateless", "handshake"])
+def test_an_interrupted_caller_gives_its_call_up_as_its_era_wants_it(serve: Any, era: str) -> None:
+    server = serve(era=era)
+    with Client(server.url) as client:
+        client.call_tool("echo", {})
+        transport: Any = client._session.transport
+        connection = transport._pool._idle[-1]
+        ask = connection._ask
+
+        def interrupted(*args: Any) -> int:
+            ask(*args)
+            raise KeyboardInterrupt
+
+        connection._ask = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            client.call_tool("echo", {"n": 1})
+        told = 0 if era == "stateless" else 1
+        server.wait_until(lambda: server.count("notifications/cancelled") == told)
+        server.wait_until(lambda: connection.state == "closed")
+        assert client.call_tool("echo", {"n": 2}).text == '{"n": 2}'
+        assert server.count("tools/call") == 3

@@ -164,7 +164,8 @@ class Connection:
 
         Returns:
             A whole, plain answer, after which the connection serves others already; or what was read so far, to be
-            followed by `join`; or None when the connection was found closed before anything was written.
+            followed by `join`; or None when the connection was found closed before anything was written. One that is
+            interrupted has to close it: nobody knows how much was written or read.
         """
         if self.state is not BUSY:
             return None
@@ -175,9 +176,6 @@ class Connection:
         except OSError:
             self._is_whole = False
             return []  # the server may have answered before it hung up
-        except BaseException:
-            self.close()
-            raise
         if type(answer) is not tuple:
             self._is_whole = count >= 0
             return answer

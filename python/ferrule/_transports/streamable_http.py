@@ -236,7 +236,11 @@ class StreamableHTTP(HttpTransport):
         """
         while (connection := self._pool.take()) is not None:
             call.sent = True
-            answer = connection.ask(data, call.deadline)
+            try:
+                answer = connection.ask(data, call.deadline)
+            except BaseException:
+                self._end_asking(call, link, connection)
+                raise
             if type(answer) is tuple:
                 call.head, body, flags, _ = answer
                 try:
@@ -251,6 +255,13 @@ class StreamableHTTP(HttpTransport):
                 return connection, answer
             call.sent = False
         return None
+
+    def _end_asking(self, call: Call, link: Link, connection: Connection) -> None:
+        """As `_give_up`, where there is no exchange yet: the caller was interrupted."""
+        if link.era.cancels_by_closing or not call.method.cancellable:
+            connection.close()
+        else:
+            self.cancel_in_background(call, link, connection.close)
 
     def _read_whole(self, call: Call, link: Link, body: bytes, flags: int) -> dict[str, Any]:
         exchange = PostExchange(self._io.slot(), call, link, self)
