@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from ._http.tls import Tls
     from ._io.interface import IO
-    from ._session.paging import Pages
+    from ._session.cache import ResponseCache
+    from ._session.extensions import Extension
     from ._session.retry import Retry
     from ._session.session import Session
     from ._session.settings import Auth, Headers, RequestMeta, Unset
@@ -53,6 +54,10 @@ class BaseClient:
         on_notification: Callable[..., Any] | None = None,
         listen: bool | None = None,
         keep_lists: bool = False,
+        cache: ResponseCache | Unset | None = UNSET,
+        stale_if_error: float = 0.0,
+        extensions: Iterable[Extension] = (),
+        validate_output: str = "off",
         capabilities: Mapping[str, Any] | None = None,
         log_level: str | None = None,
         prior: Mapping[str, Any] | None = None,
@@ -102,6 +107,14 @@ class BaseClient:
                 a handler, subscription or kept list could use it.
             keep_lists: Keep lists in memory until the server says that they changed, the session is a new one, or
                 `clear_cache` is called (handshake era). At most `Limits.max_cache_bytes`.
+            cache: Where answers are kept for as long as the server allows (stateless era): a `ResponseCache`, which
+                several clients may share; None to keep nothing. Default: one of this client's own, in memory.
+            stale_if_error: Seconds after its end for which a kept answer may still be given when the server cannot be
+                reached or is overloaded. Default 0: not at all.
+            extensions: Extensions of the protocol that this client speaks: see `Extension`.
+            validate_output: What to do with structured content that breaks the tool's output schema: "off" (default),
+                "warn" or "strict", which raises `InvalidResult`. Needs `ferrule[schema]`, and `list_tools` to have
+                shown the schema.
             capabilities: Client capabilities to declare beside those the handlers imply, as in the schema's
                 `ClientCapabilities`.
             log_level: The least severe log message the server may send with its answers (stateless era).
@@ -135,6 +148,10 @@ class BaseClient:
             ),
             listen=listen,
             keep_lists=keep_lists,
+            cache=cache,
+            stale_if_error=stale_if_error,
+            extensions=extensions,
+            validate_output=validate_output,
             capabilities=capabilities,
             log_level=log_level,
             prior=prior,
@@ -226,37 +243,3 @@ def with_elicitation() -> Callable[..., Coroutine[Any, Any, CallToolResult]]:
     from ._session.url_elicitation import call_tool
 
     return call_tool
-
-
-class Items:
-    """Iterates over the items of a list that comes in pages: the sync client's."""
-
-    __slots__ = ("_pages", "_run")
-
-    def __init__(self, run: Callable[[Coroutine[Any, Any, Any]], Any], pages: Pages) -> None:
-        self._run = run
-        self._pages = pages
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            return self._run(self._pages.next())
-        except StopAsyncIteration:
-            raise StopIteration from None
-
-
-class AsyncItems:
-    """Iterates over the items of a list that comes in pages: the asyncio client's."""
-
-    __slots__ = ("_pages",)
-
-    def __init__(self, pages: Pages) -> None:
-        self._pages = pages
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        return await self._pages.next()

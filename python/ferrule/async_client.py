@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from ._client import AsyncItems, BaseClient, with_elicitation
+from ._client import with_elicitation
+from ._lists import AsyncItems, AsyncLists
 from ._session import features
 from ._session.settings import UNSET
 
@@ -23,19 +24,11 @@ if TYPE_CHECKING:
         CompleteResult,
         DiscoverResult,
         GetPromptResult,
-        ListPromptsResult,
-        ListResourcesResult,
-        ListResourceTemplatesResult,
         ListTasksResult,
-        ListToolsResult,
-        Prompt,
         PromptReference,
         ReadResourceResult,
-        Resource,
-        ResourceTemplate,
         ResourceTemplateReference,
         TaskInfo,
-        Tool,
     )
 
     Timeout = float | Unset | None
@@ -44,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncClient"]
 
 
-class AsyncClient(BaseClient):
+class AsyncClient(AsyncLists):
     """A client of one MCP server, for asyncio (or uvloop). It belongs to the event loop that first uses it.
 
     Use it as an async context manager, or call `aclose()` when done: from any task of the loop.
@@ -112,81 +105,6 @@ class AsyncClient(BaseClient):
             FerruleError: It does not.
         """
         await features.ping(self._session, timeout)
-
-    async def list_tools(self, *, timeout: Timeout = UNSET) -> list[Tool]:
-        """All tools, from all pages (server/tools, Listing Tools).
-
-        Args:
-            timeout: Seconds for all pages together; default the client's.
-
-        Raises:
-            LimitExceeded: More pages or items than `Limits.max_pages`, `Limits.max_items`.
-            CapabilityError: The server has no tools; nothing was sent.
-            FerruleError: See `call_tool`.
-        """
-        items: list[Tool] = await self._listing.list_all(self._session, self._listing.TOOLS, timeout)
-        return items
-
-    async def list_tools_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListToolsResult:
-        """One page of the tools: the first, or the one at a `next_cursor`."""
-        lists = self._listing
-        page: ListToolsResult = await lists.list_page(self._session, lists.TOOLS, cursor, timeout)
-        return page
-
-    def iter_tools(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Tool]:
-        """The tools, each page fetched when it is needed; the timeout is for each page."""
-        return AsyncItems(self._listing.iterate(self._session, self._listing.TOOLS, timeout))
-
-    async def list_resources(self, *, timeout: Timeout = UNSET) -> list[Resource]:
-        """All resources, from all pages (server/resources, Listing Resources). As `list_tools`."""
-        items: list[Resource] = await self._listing.list_all(self._session, self._listing.RESOURCES, timeout)
-        return items
-
-    async def list_resources_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListResourcesResult:
-        """One page of the resources."""
-        page: ListResourcesResult = await self._listing.list_page(
-            self._session, self._listing.RESOURCES, cursor, timeout
-        )
-        return page
-
-    def iter_resources(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Resource]:
-        """The resources, each page fetched when it is needed."""
-        return AsyncItems(self._listing.iterate(self._session, self._listing.RESOURCES, timeout))
-
-    async def list_resource_templates(self, *, timeout: Timeout = UNSET) -> list[ResourceTemplate]:
-        """All resource templates, from all pages (server/resources, Resource Templates). As `list_tools`."""
-        items: list[ResourceTemplate] = await self._listing.list_all(
-            self._session, self._listing.RESOURCE_TEMPLATES, timeout
-        )
-        return items
-
-    async def list_resource_templates_page(
-        self, cursor: str | None = None, *, timeout: Timeout = UNSET
-    ) -> ListResourceTemplatesResult:
-        """One page of the resource templates."""
-        page: ListResourceTemplatesResult = await self._listing.list_page(
-            self._session, self._listing.RESOURCE_TEMPLATES, cursor, timeout
-        )
-        return page
-
-    def iter_resource_templates(self, *, timeout: Timeout = UNSET) -> AsyncIterator[ResourceTemplate]:
-        """The resource templates, each page fetched when it is needed."""
-        return AsyncItems(self._listing.iterate(self._session, self._listing.RESOURCE_TEMPLATES, timeout))
-
-    async def list_prompts(self, *, timeout: Timeout = UNSET) -> list[Prompt]:
-        """All prompts, from all pages (server/prompts, Listing Prompts). As `list_tools`."""
-        items: list[Prompt] = await self._listing.list_all(self._session, self._listing.PROMPTS, timeout)
-        return items
-
-    async def list_prompts_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListPromptsResult:
-        """One page of the prompts."""
-        lists = self._listing
-        page: ListPromptsResult = await lists.list_page(self._session, lists.PROMPTS, cursor, timeout)
-        return page
-
-    def iter_prompts(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Prompt]:
-        """The prompts, each page fetched when it is needed."""
-        return AsyncItems(self._listing.iterate(self._session, self._listing.PROMPTS, timeout))
 
     async def call_tool(
         self,

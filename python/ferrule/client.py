@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from ._client import BaseClient, Items, with_elicitation
+from ._client import with_elicitation
+from ._lists import Items, Lists
 from ._session import features
 from ._session.handlers import refuse_coroutine_function
 from ._session.settings import UNSET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
-    from typing import Any, Self, TypeVar
+    from typing import Any, Self
 
     from ._handles import Subscription, Task
     from ._io.interface import IO
@@ -24,29 +25,20 @@ if TYPE_CHECKING:
         CompleteResult,
         DiscoverResult,
         GetPromptResult,
-        ListPromptsResult,
-        ListResourcesResult,
-        ListResourceTemplatesResult,
         ListTasksResult,
-        ListToolsResult,
-        Prompt,
         PromptReference,
         ReadResourceResult,
-        Resource,
-        ResourceTemplate,
         ResourceTemplateReference,
         TaskInfo,
-        Tool,
     )
 
-    T = TypeVar("T")
     Timeout = float | Unset | None
     OnProgress = Callable[[float, float | None, str | None], Any]
 
 __all__ = ["Client"]
 
 
-class Client(BaseClient):
+class Client(Lists):
     """A client of one MCP server, for code without an event loop (inside a running loop it works too).
 
     Use it as a context manager, or call `close()` when done. Calls may come from several threads.
@@ -56,9 +48,6 @@ class Client(BaseClient):
 
     The arguments are `__init__`'s.
     """
-
-    _run: Callable[[Coroutine[Any, Any, T]], T]
-    """Drives a coroutine that never suspends, because its IO blocks instead."""
 
     def _driver(self) -> type[IO]:
         from ._io.blocking import BlockingIO, run
@@ -118,76 +107,6 @@ class Client(BaseClient):
             FerruleError: It does not.
         """
         self._run(features.ping(self._session, timeout))
-
-    def list_tools(self, *, timeout: Timeout = UNSET) -> list[Tool]:
-        """All tools, from all pages (server/tools, Listing Tools).
-
-        Args:
-            timeout: Seconds for all pages together; default the client's.
-
-        Raises:
-            LimitExceeded: More pages or items than `Limits.max_pages`, `Limits.max_items`.
-            CapabilityError: The server has no tools; nothing was sent.
-            FerruleError: See `call_tool`.
-        """
-        return self._run(self._listing.list_all(self._session, self._listing.TOOLS, timeout))
-
-    def list_tools_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListToolsResult:
-        """One page of the tools: the first, or the one at a `next_cursor`."""
-        lists = self._listing
-        page: ListToolsResult = self._run(lists.list_page(self._session, lists.TOOLS, cursor, timeout))
-        return page
-
-    def iter_tools(self, *, timeout: Timeout = UNSET) -> Iterator[Tool]:
-        """The tools, each page fetched when it is needed; the timeout is for each page."""
-        return Items(self._run, self._listing.iterate(self._session, self._listing.TOOLS, timeout))
-
-    def list_resources(self, *, timeout: Timeout = UNSET) -> list[Resource]:
-        """All resources, from all pages (server/resources, Listing Resources). As `list_tools`."""
-        return self._run(self._listing.list_all(self._session, self._listing.RESOURCES, timeout))
-
-    def list_resources_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListResourcesResult:
-        """One page of the resources."""
-        page: ListResourcesResult = self._run(
-            self._listing.list_page(self._session, self._listing.RESOURCES, cursor, timeout)
-        )
-        return page
-
-    def iter_resources(self, *, timeout: Timeout = UNSET) -> Iterator[Resource]:
-        """The resources, each page fetched when it is needed."""
-        return Items(self._run, self._listing.iterate(self._session, self._listing.RESOURCES, timeout))
-
-    def list_resource_templates(self, *, timeout: Timeout = UNSET) -> list[ResourceTemplate]:
-        """All resource templates, from all pages (server/resources, Resource Templates). As `list_tools`."""
-        return self._run(self._listing.list_all(self._session, self._listing.RESOURCE_TEMPLATES, timeout))
-
-    def list_resource_templates_page(
-        self, cursor: str | None = None, *, timeout: Timeout = UNSET
-    ) -> ListResourceTemplatesResult:
-        """One page of the resource templates."""
-        page: ListResourceTemplatesResult = self._run(
-            self._listing.list_page(self._session, self._listing.RESOURCE_TEMPLATES, cursor, timeout)
-        )
-        return page
-
-    def iter_resource_templates(self, *, timeout: Timeout = UNSET) -> Iterator[ResourceTemplate]:
-        """The resource templates, each page fetched when it is needed."""
-        return Items(self._run, self._listing.iterate(self._session, self._listing.RESOURCE_TEMPLATES, timeout))
-
-    def list_prompts(self, *, timeout: Timeout = UNSET) -> list[Prompt]:
-        """All prompts, from all pages (server/prompts, Listing Prompts). As `list_tools`."""
-        return self._run(self._listing.list_all(self._session, self._listing.PROMPTS, timeout))
-
-    def list_prompts_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListPromptsResult:
-        """One page of the prompts."""
-        page: ListPromptsResult = self._run(
-            self._listing.list_page(self._session, self._listing.PROMPTS, cursor, timeout)
-        )
-        return page
-
-    def iter_prompts(self, *, timeout: Timeout = UNSET) -> Iterator[Prompt]:
-        """The prompts, each page fetched when it is needed."""
-        return Items(self._run, self._listing.iterate(self._session, self._listing.PROMPTS, timeout))
 
     def call_tool(
         self,

@@ -9,7 +9,7 @@ import pytest
 from ferrule._io.asyncio import Slot as AsyncSlot
 from ferrule._io.wakers import Slot as BlockingSlot
 from ferrule._protocol import methods
-from ferrule._transports.call import WatchedCall
+from ferrule._transports.call import SpecialCall
 from ferrule._transports.messages import post_progress
 from ferrule.errors import ConfigError, RequestTimeout, RPCError
 from tests.support import child as on_stdio
@@ -326,7 +326,7 @@ def test_extending_without_a_bound_is_a_config_error(flavour: Any, serve: Any, m
 @pytest.mark.parametrize("make", [AsyncSlot, BlockingSlot])
 def test_progress_beyond_the_queue_of_a_slow_handler_is_dropped_and_said_once(make: Any, caplog: Any) -> None:
     slot = make()
-    call = WatchedCall(1, methods.TOOLS_CALL, "echo", None, None, 0.0)
+    call = SpecialCall(1, methods.TOOLS_CALL, "echo", None, None, 0.0)
     with caplog.at_level("WARNING"):
         for n in range(6):
             post_progress(call, slot, {"progress": n}, 3)

@@ -48,6 +48,6 @@ class Era:
     def __repr__(self) -> str:
         return f"<Era {self.name} {self.revision}>"
 
-    def check_result(self, method: Method, result: dict[str, Any]) -> None:
-        """Raise when `result` is not a complete answer to `method`."""
+    def check_result(self, method: Method, result: dict[str, Any], accepts: frozenset[str] = frozenset()) -> None:
+        """Raise when `result` is not an answer to `method`: complete, or of a `resultType` in `accepts`."""
         raise AssertionError("an era answers this itself")

@@ -35,7 +35,7 @@ class HandshakeEra(Era):
         """Is completion a capability that servers declare?"""
         return versions.declares_completions(self.revision)
 
-    def check_result(self, method: Method, result: dict[str, Any]) -> None:
+    def check_result(self, method: Method, result: dict[str, Any], accepts: frozenset[str] = frozenset()) -> None:
         """Every result of this era is complete; a `resultType` in it means nothing."""
 
 

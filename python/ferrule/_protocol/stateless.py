@@ -38,8 +38,8 @@ class StatelessEra(Era):
         super().__init__(envelope.protocol_version, meta=memoryview(meta).tobytes())
         self.envelope = envelope
 
-    def check_result(self, method: Method, result: dict[str, Any]) -> None:
-        """Raise when the result is not the final one.
+    def check_result(self, method: Method, result: dict[str, Any], accepts: frozenset[str] = frozenset()) -> None:
+        """Raise when the result is not the final one, nor of a kind in `accepts`.
 
         Raises:
             InputRequired: The server asks for input before it goes on.
@@ -47,7 +47,7 @@ class StatelessEra(Era):
             UnknownResultType: A kind of result nobody here knows (basic/index, ResultType).
         """
         kind = result.get("resultType")
-        if kind in _COMPLETE:
+        if kind in _COMPLETE or (isinstance(kind, str) and kind in accepts):
             return
         if kind != "input_required":
             raise UnknownResultType(

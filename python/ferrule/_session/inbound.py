@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from typing import Any
 
-    from .._transports.call import Link, WatchedCall
+    from .._transports.call import Link, SpecialCall
     from .session import Session
 
 _CANCELLED = "notifications/cancelled"
@@ -108,7 +108,7 @@ class Inbound:
 
     # Progress of a call that came on another stream than its own
 
-    def watch(self, call: WatchedCall) -> None:
+    def watch(self, call: SpecialCall) -> None:
         """Remember a call whose progress somebody wants, for as long as it lives."""
         with self._session.io.mutex():
             if self._watched is None:

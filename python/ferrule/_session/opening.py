@@ -12,13 +12,15 @@ from .target import transport_maker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from .._http.tls import Tls
     from .._io.interface import IO
     from .._transports.interface import Transport
     from ..types import Implementation
+    from .cache import ResponseCache
+    from .extensions import Extension
     from .handlers import Handlers
     from .settings import Auth, Headers, RequestMeta
     from .target import Target
@@ -41,6 +43,10 @@ def new_session(
     handlers: Handlers,
     listen: bool | None,
     keep_lists: bool,
+    cache: ResponseCache | Unset | None,
+    stale_if_error: float,
+    extensions: Iterable[Extension],
+    validate_output: str,
     capabilities: Mapping[str, Any] | None,
     log_level: str | None,
     prior: Mapping[str, Any] | None,
@@ -60,6 +66,10 @@ def new_session(
         handlers=handlers,
         listen=listen,
         keep_lists=keep_lists,
+        cache=cache,
+        stale_if_error=stale_if_error,
+        extensions=extensions,
+        validate_output=validate_output,
         capabilities=capabilities,
         log_level=log_level,
         prior=prior,

@@ -9,16 +9,18 @@ import itertools
 import weakref
 
 from .. import _wire
+from .._json import dumps
 from .._protocol import envelope
 from .._protocol.stateless import StatelessEra
 from .verdict import Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from .._io.interface import IO
+    from .._protocol.era import Era
     from .._transports.call import Link
     from .._transports.interface import Transport
     from .listening import Listener
@@ -131,6 +133,14 @@ class Peer:
                 )
             )
         return era
+
+    def envelope_declaring(self, era: Era, extensions: Mapping[str, Any]) -> bytes:
+        """The serialised envelope of requests that declare further extensions than all others do."""
+        given = era.envelope  # type: ignore[attr-defined]  # a `StatelessEra`: no other has envelopes
+        capabilities = dict(given.client_capabilities)
+        capabilities["extensions"] = {**capabilities.get("extensions", {}), **extensions}
+        own = envelope.RequestEnvelope(given.protocol_version, capabilities, given.client_info, given.log_level)
+        return dumps(own.to_meta(), "the envelope")
 
     def prior(self) -> dict[str, Any] | None:
         """The verdict as JSON data, None while there is none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .._io import Closing, Expired, Unsent
 from .._json import dumps
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
-from .._transports.call import Call, Link, LinkLost, WatchedCall
+from .._transports.call import Call, Link, LinkLost, SpecialCall
 from .._transports.messages import check_answer
 from ..errors import (
     ConnectionClosed,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from .._protocol.methods import Method
     from .settings import Auth, Headers, RequestMeta
+    from .special import Special
 
 
 class Session(Linked):
@@ -87,6 +88,7 @@ class Session(Linked):
         meta: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
         idempotent: bool | None = None,
+        special: Special | None = None,
     ) -> dict[str, Any]:
         """Send a request and return its result, a complete one.
 
@@ -98,6 +100,7 @@ class Session(Linked):
             meta: The caller's members of `_meta`.
             progress: The caller's progress handler, and whether progress moves the deadline.
             idempotent: May it be sent again after a lost answer? None: as the method's row says.
+            special: What these requests carry that others do not.
 
         Raises:
             FerruleError: Of the last attempt, the one before as its cause.
@@ -111,12 +114,12 @@ class Session(Linked):
                     link = await self.link_by(deadline, method.name)
                 # Most calls are plain, and so are their results: no function of its own for either (benches/calls.py).
                 declared = link.capabilities
-                if (meta is None and progress is None and self.view.request_meta is None) and (
+                if (meta is None and progress is None and special is None and self.view.request_meta is None) and (
                     declared is None or method.capability is None or method.capability in declared
                 ):
                     call = Call(self.peer.next_id(), method, name, params, None, deadline)
                 else:
-                    call = self._call(method, name, params, meta, deadline, progress, link)
+                    call = self._call(method, name, params, meta, deadline, progress, link, special)
                 message = await self.transport.request(call, link)
                 result = message.get("result")
                 if (
@@ -178,6 +181,7 @@ class Session(Linked):
         deadline: float,
         progress: Progress | None,
         link: Link,
+        special: Special | None,
     ) -> Call:
         """One attempt, with an id of its own and `_meta` evaluated for it."""
         capability, declared = method.capability, link.capabilities
@@ -186,26 +190,41 @@ class Session(Linked):
 
             require(declared, capability, method.name, self.label)
         call_id = self.peer.next_id()
-        if meta is None and progress is None and self.view.request_meta is None:
-            return Call(call_id, method, name, params, None, deadline)
-        extra = self._meta(meta)
+        evaluated = None
+        if special is not None and special.evaluation is not None:
+            evaluated = special.evaluation.spend()
+        extra = self._meta(meta) if evaluated is None else self._merged(evaluated, meta)
         if progress is not None:
             extra[PROGRESS_TOKEN] = call_id
         meta_bytes = dumps(extra, "_meta") if extra else None
-        if progress is None:
+        if progress is None and special is None:
             return Call(call_id, method, name, params, meta_bytes, deadline)
-        call = WatchedCall(call_id, method, name, params, meta_bytes, deadline)
-        call.deliver = progress.for_call(call, self.io)
-        self.inbound.watch(call)
+        call = SpecialCall(call_id, method, name, params, meta_bytes, deadline)
+        if special is not None:
+            self._specialise(call, special, link)
+        if progress is not None:
+            call.deliver = progress.for_call(call, self.io)
+            self.inbound.watch(call)
         return call
 
-    def _meta(self, meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _specialise(self, call: SpecialCall, special: Special, link: Link) -> None:
+        era = link.era
+        call.headers = special.headers if era.mirrors and self.transport.http else None
+        call.accepts = special.accepts
+        if special.declares and era.meta is not None:
+            call.envelope = self.peer.envelope_declaring(era, special.declares)
+
+    def evaluate(self) -> dict[str, Any]:
+        """What the user's `request_meta` gives now, without the keys the client owns."""
         given = self.view.request_meta
         fixed = given() if callable(given) else given
-        extra = without_reserved(fixed) if fixed else {}
-        if meta:
-            extra.update(without_reserved(meta))
-        return extra
+        return without_reserved(fixed) if fixed else {}
+
+    def _meta(self, meta: Mapping[str, Any] | None) -> dict[str, Any]:
+        return self._merged(self.evaluate(), meta)
+
+    def _merged(self, evaluated: dict[str, Any], meta: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {**evaluated, **without_reserved(meta)} if meta else evaluated
 
     def request_meta_only(self) -> bytes | None:
         """The user's standing `_meta`, serialised, for requests nobody asked for by name."""
@@ -219,7 +238,7 @@ class Session(Linked):
             check_answer(message, f"{call.method.name} at {self.label}")
             raise self.rpc_error(message["error"], call)
         if result.get("resultType", "complete") != "complete":
-            link.era.check_result(call.method, result)
+            link.era.check_result(call.method, result, call.accepts)
         if not link.proven:
             self._prove(link)
         if link.server_info is None and "_meta" in result:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..types import Implementation
+    from .cache import ResponseCache
+    from .extensions import Extension
     from .handlers import Handlers
 
     Headers = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -87,8 +89,10 @@ class Settings:
     """What all views of a client share."""
 
     __slots__ = (
+        "cache",
         "capabilities",
         "client_info",
+        "extensions",
         "handlers",
         "keep_lists",
         "limits",
@@ -97,6 +101,8 @@ class Settings:
         "prior",
         "protocol",
         "retry",
+        "stale_if_error",
+        "validate_output",
     )
 
     def __init__(
@@ -109,12 +115,18 @@ class Settings:
         handlers: Handlers,
         listen: bool | None,
         keep_lists: bool,
+        cache: ResponseCache | Unset | None,
+        stale_if_error: float,
+        extensions: Iterable[Extension],
+        validate_output: str,
         capabilities: Mapping[str, Any] | None,
         log_level: str | None,
         prior: Mapping[str, Any] | None,
     ) -> None:
         if protocol not in _PINS:
             raise ConfigError(f"protocol: expected one of {', '.join(_PINS)}")
+        if validate_output not in ("off", "warn", "strict"):
+            raise ConfigError('validate_output: expected "off", "warn" or "strict"')
         if capabilities is not None and not hasattr(capabilities, "items"):
             raise ConfigError("capabilities: expected a mapping")
         self.protocol = protocol
@@ -124,6 +136,10 @@ class Settings:
         self.handlers = handlers
         self.listen = listen
         self.keep_lists = keep_lists
+        self.cache = cache
+        self.stale_if_error = stale_if_error
+        self.extensions = tuple(extensions)
+        self.validate_output = validate_output
         self.capabilities = dict(capabilities or {})
         self.log_level = log_level
         self.prior = prior

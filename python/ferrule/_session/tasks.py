@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from .._io.interface import IO, Slot
-    from .._transports.call import Call, WatchedCall
+    from .._transports.call import Call, SpecialCall
     from .arguments import OnProgress, Timeout
     from .session import Session
     from .standing import Standing
@@ -71,7 +71,7 @@ class TaskProgress(Progress):
 
     __slots__ = ("call", "deliver")
 
-    call: WatchedCall
+    call: SpecialCall
     """Known to the session's inbound side for as long as this is held."""
     deliver: Callable[[list[Any]], Awaitable[None]]
 

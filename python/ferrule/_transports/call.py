@@ -96,8 +96,12 @@ class Call:
         params: The serialised parameters without `_meta`, or None.
         meta: Serialised members of `_meta` besides the envelope's, or None.
         deadline: When to give up, on the IO's clock; may move while progress arrives.
-        deliver: Runs the caller's progress handler on a list of `params`; None when nobody listens, as for all but
-            a `WatchedCall`.
+        deliver: Runs the caller's progress handler on a list of `params`; None when nobody listens. This and all below
+            it are only ever set on a `SpecialCall`.
+        overrun: Was progress dropped because the handler is too slow?
+        headers: Names and values of headers for this request alone, as they go out; None over other transports.
+        envelope: The serialised envelope in place of the era's, None for that.
+        accepts: The values of `resultType` that are an answer to this call, besides "complete".
         bypass: Not counted against `Limits.max_connections`.
         sent: May the server have seen it? Set before the first write.
         head: The head of the HTTP answer, once there is one.
@@ -115,9 +119,12 @@ class Call:
         "sent",
     )
 
-    # No slots here: most calls need neither.
+    # No slots here: most calls need none of them.
     deliver: Callable[[list[Any]], Awaitable[None]] | None = None
     overrun: bool = False
+    headers: list[tuple[str, str]] | None = None
+    envelope: bytes | None = None
+    accepts: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -143,15 +150,14 @@ class Call:
         return f"<Call {self.method.name} id={self.id}>"
 
 
-class WatchedCall(Call):
-    """A call whose progress somebody wants: it may come on another stream than the call's own.
+class SpecialCall(Call):
+    """A call with something of its own: its progress is wanted, or it carries headers or an envelope nobody shares.
 
     Attributes:
-        slot: What the call waits on, once it is under way.
-        overrun: Was progress dropped because the handler is too slow?
+        slot: What the call waits on, once it is under way; progress may come on another stream than the call's own.
     """
 
-    __slots__ = ("__weakref__", "deliver", "overrun", "slot")
+    __slots__ = ("__weakref__", "accepts", "deliver", "envelope", "headers", "overrun", "slot")
 
     slot: Slot | None
 
@@ -167,4 +173,7 @@ class WatchedCall(Call):
         super().__init__(id, method, name, params, meta, deadline)
         self.deliver = None
         self.overrun = False
+        self.headers = None
+        self.envelope = None
+        self.accepts = frozenset()
         self.slot = None

@@ -141,9 +141,12 @@ class HttpTransport:
         except ValueError:
             raise ConfigError(f"{self.label}: auth or a header holds a character no header may carry") from None
 
-    def _fresh_headers(self) -> list[tuple[str, str]] | None:
-        """Headers that differ from request to request."""
-        return None if self._fresh is None else self._fresh.headers(self._place.url)
+    def _fresh_headers(self, own: list[tuple[str, str]] | None = None) -> list[tuple[str, str]] | None:
+        """Headers that differ from request to request, `own` to one of them first."""
+        if self._fresh is None:
+            return own
+        fresh = self._fresh.headers(self._place.url)
+        return [*own, *fresh] if own else fresh
 
     def share_fresh(self, other: HttpTransport) -> None:
         """Have the same cookies as another transport of the same view."""

@@ -63,7 +63,7 @@ def post_progress(call: Call, slot: Slot, params: Any, max_queue: int) -> None:
     if waiting < max_queue:
         slot.post(params)
     elif not call.overrun:
-        call.overrun = True  # type: ignore[misc]  # it is a `WatchedCall`: nobody else has progress
+        call.overrun = True  # type: ignore[misc]  # it is a `SpecialCall`: nobody else has progress
         _log.warning("%s: the progress handler is %d notifications behind: some are dropped", call.method.name, waiting)
 
 

@@ -252,7 +252,7 @@ class StdioTransport:
 
     async def request(self, call: Call, link: Link) -> dict[str, Any]:
         """Carry one request to its answer: see `interface.Transport`."""
-        line = encode_message(call.id, call.method.name, call.params, link.era.meta, call.meta, True)
+        line = encode_message(call.id, call.method.name, call.params, call.envelope or link.era.meta, call.meta, True)
         slot = self._io.slot()
         for _ in range(2):
             child = await self._child_for(link, call.deadline)

@@ -43,7 +43,7 @@ class PostExchange(Exchange):
         self.slot = slot
         self.sent = call.sent
         if call.deliver is not None:
-            call.slot = slot  # type: ignore[attr-defined]  # a `WatchedCall`: its progress may come elsewhere
+            call.slot = slot  # type: ignore[attr-defined]  # a `SpecialCall`: its progress may come elsewhere
         self.call = call
         self.link = link
         self.transport = transport
@@ -179,8 +179,9 @@ class StreamableHTTP(HttpTransport):
     async def request(self, call: Call, link: Link, trail: Trail | None = None) -> dict[str, Any]:
         """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""
         wire: RequestTemplate = link.wire  # type: ignore[assignment]
-        fresh = None if self._fresh is None else self._fresh_headers()
-        data = wire.request(call.id, call.method.name, call.name, call.params, link.era.meta, call.meta, fresh)
+        fresh = None if self._fresh is None and call.headers is None else self._fresh_headers(call.headers)
+        envelope = call.envelope or link.era.meta
+        data = wire.request(call.id, call.method.name, call.name, call.params, envelope, call.meta, fresh)
         # Not where somebody wants progress: that may come elsewhere, and needs a slot to be left in meanwhile.
         direct = self._pool.asks and call.deliver is None and not call.bypass
         asked = self._ask(call, data, link) if direct else None
