@@ -26,6 +26,7 @@ LAYERS = {
     "client": 6,
     "async_client": 6,
     "_client": 6,
+    "_lists": 6,
     "_handles": 6,
     "_async_handles": 6,
     "_target": 6,
