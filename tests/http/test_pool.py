@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ferrule._http.connection import Connection
+from ferrule._http.exchange import Exchange
 from ferrule._http.pool import Pool
 from ferrule.errors import ConfigError, ConnectionClosed
 from tests.http.fakes import (
@@ -318,18 +319,13 @@ def test_a_response_that_ends_while_its_connection_is_closed_is_told_once() -> N
     io = FakeIO()
     pool = pool_on(io)
     exchange, connection, _ = open_exchange(io, pool)
-    give = type(pool).give
 
-    class Closing(Pool):
+    def give(returned: Connection, told: Exchange) -> None:
         """Another thread closes the connection between its last frame and its return to the pool."""
+        returned.close()
+        pool.give(returned, told)
 
-        __slots__ = ()
-
-        def give(self, connection: Connection) -> bool:
-            connection.close()
-            return give(self, connection)
-
-    pool.__class__ = Closing
+    connection._give = give  # type: ignore[assignment]
     finish(connection.stream)  # type: ignore[arg-type]
 
     assert exchange.log == [("head", 200), ("body", b'{"ok":1}'), ("failed", "ConnectionClosed")]

@@ -65,7 +65,8 @@ class Connection:
         "_decode",
         "_decode_answer",
         "_eof",
-        "_is_large",
+        "_give",
+        "_is_plain",
         "_is_whole",
         "_mutex",
         "_pool",
@@ -98,9 +99,10 @@ class Connection:
         self._begin = decoder.begin
         self._eof = decoder.eof
         self._pool = pool
+        self._give = pool.give
         self._mutex = pool.mutex
         self._is_whole = True
-        self._is_large = False
+        self._is_plain = False
         self._coded_head: ResponseHead | None = None
         self._body: CodedBody | None = None
         self.state = BUSY
@@ -147,13 +149,13 @@ class Connection:
             raise self._lost("before the request was sent", sent=False)
         self._begin()
         exchange.sent = True
-        self._is_whole = False
+        self._is_whole = self._is_plain = False
         try:
             self._write_now(data, deadline)
         except OSError:
             return
         self._is_whole = True
-        self._is_large = len(data) > _SURELY_TAKEN
+        self._is_plain = len(data) <= _SURELY_TAKEN and self.keep_alive > 0
 
     def ask(self, data: bytes, deadline: float) -> Answer | list[Frame] | None:
         """blocking: write a request and read once, before there is an exchange (benches/calls.py, the sync rows).
@@ -174,14 +176,15 @@ class Connection:
             count = self._ask(data, self._buffer or self._view(), deadline)
             answer = self._decode_answer(count) if count > 0 else []
         except OSError:
-            self._is_whole = False
+            self._is_whole = self._is_plain = False
             return []  # the server may have answered before it hung up
         if type(answer) is not tuple:
             self._is_whole = count >= 0
+            self._is_plain = self._is_whole and len(data) <= _SURELY_TAKEN and self.keep_alive > 0
             return answer
         # Not before here: from now on the connection may be somebody else's.
         if answer[3] and self.keep_alive > 0:
-            self._pool.give(self)
+            self._give(self)
         else:
             self.finish(NOBODY, answer[3])
         return answer
@@ -214,7 +217,6 @@ class Connection:
             self.leave(exchange)
             raise
         self._is_whole = True
-        self._is_large = False
 
     def leave(self, exchange: Exchange) -> None:
         """Take note that the caller has gone. What still arrives is dropped.
@@ -254,7 +256,7 @@ class Connection:
         if self.state is not CLOSED:
             self.close(self._lost("before the answer was complete", exchange.sent, error))
 
-    def buffer_updated(self, nbytes: int, /, frames: list[Frame] | None = None) -> None:
+    def buffer_updated(self, nbytes: int, /, frames: list[Frame] | None = None) -> None:  # noqa: C901  # hot
         """Pass on what was just read, or these frames. The hot loop: whatever is rare is done elsewhere."""
         frames = self._decode(nbytes) if frames is None else frames
         exchange = self.exchange
@@ -263,9 +265,10 @@ class Connection:
             kind = frame[0]
             if kind == HEAD:
                 head = frame[1]
-                if head.notable:
-                    self._note(head)
-                exchange.on_head(head)
+                if head.notable or not exchange.quiet:
+                    self._take_head(head, exchange)
+                else:
+                    exchange.head = head  # type: ignore[attr-defined]  # it is quiet
             elif kind == BODY:
                 exchange.on_body(frame[1], frame[2])
             elif kind == END:
@@ -278,20 +281,21 @@ class Connection:
                 return
         # Not before the last frame: from here on the connection may be somebody else's.
         if end is not None:
-            self.finish(exchange, end[1])
+            if end[1] and self._is_plain:
+                self._give(self, exchange)
+            else:
+                self.finish(exchange, end[1])
 
     def finish(self, exchange: Exchange, is_reusable: bool) -> None:
         """Take note that a response is complete: the connection serves others from here on, or is closed."""
         if self._coded_head is not None and not self._finish_body():
             return
-        self.is_new = False
         # An answer to half a request: the other half cannot be followed by another request.
-        if is_reusable and self._is_whole and self.keep_alive > 0 and not (self._is_large and self._has_unsent()):
-            if not self._pool.give(self):
-                return
-        else:
-            self.exchange = NOBODY
-            self.close()
+        if is_reusable and self._is_whole and self.keep_alive > 0 and not self._has_unsent():
+            self._give(self, exchange)
+            return
+        self.exchange = NOBODY
+        self.close()
         exchange.on_end()
 
     def _has_unsent(self) -> bool:
@@ -316,8 +320,15 @@ class Connection:
         self.close(error)
         return False
 
+    def _take_head(self, head: ResponseHead, exchange: Exchange) -> None:
+        if head.notable:
+            self._note(head)
+        exchange.on_head(head)
+
     def _note(self, head: ResponseHead) -> None:
         self.exchange.on_notable(head)
+        # Its end needs care: it may be compressed, or the connection not to be used again.
+        self._is_plain = False
         seconds = head.keep_alive
         if seconds is not None:
             # The server's clock began earlier than ours: be gone before its time is up.

@@ -23,12 +23,15 @@ class Exchange:
         slot: What the caller waits on. Once it is done the caller needs nothing more of the
             response.
         sent: May the server have seen the request? Set before the first write.
+        quiet: Is it content to find the head in its attribute `head`, and to hear of no end once its slot is done?
+            Then neither costs a call (benches/calls.py).
     """
 
     __slots__ = ("sent", "slot")
 
     slot: Slot
     sent: bool
+    quiet = False
 
     def __init__(self, slot: Slot) -> None:
         self.slot = slot

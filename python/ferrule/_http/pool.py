@@ -274,17 +274,18 @@ class Pool:
 
     # --- giving back: what connections tell their pool -------------------------------------------
 
-    def give(self, connection: Connection) -> bool:
-        """Take back a connection whose response is complete. False: it was closed meanwhile."""
+    def give(self, connection: Connection, exchange: Exchange = NOBODY) -> None:
+        """Take back a connection whose response is complete, and tell its exchange unless that was closed meanwhile."""
         turn = too_old = None
         with self.mutex:
             state = connection.state
             if state is not BUSY:
                 if state is CLOSED:
-                    return False
+                    return
                 self._draining.pop(connection, None)
             connection.state = IDLE
             connection.exchange = NOBODY
+            connection.is_new = False
             connection.idle_since = now = self._now()
             idle = self._idle
             idle.append(connection)
@@ -301,7 +302,8 @@ class Pool:
         if too_old is not None:
             for old in too_old:
                 old.close()
-        return True
+        if exchange is not NOBODY and not (exchange.quiet and exchange.slot.done):
+            exchange.on_end()
 
     def drain(self, connection: Connection, exchange: Exchange) -> bool:
         """Let the rest of a response arrive that nobody waits for. False: no time or room."""

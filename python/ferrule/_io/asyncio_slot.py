@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 class Slot:
     """One value for one waiting task, with mail before it. See `interface.Slot`."""
 
-    __slots__ = ("_error", "_items", "_value", "done", "future", "mail")
+    __slots__ = ("_items", "done", "error", "future", "mail", "value")
 
     def __init__(self) -> None:
         self.done = False
         self.mail = False
         self.future: asyncio.Future[type[Exception] | None] | None = None
         """Whom to wake; its result is None, or what the wait ends with."""
-        self._value: Any = None
-        self._error: BaseException | None = None
+        self.value: Any = None
+        self.error: BaseException | None = None
         self._items: list[Any] | None = None
 
     def set(self, value: Any, /) -> None:
         """Give the value; the first of `set` and `fail` wins."""
         if not self.done:
             self.done = True
-            self._value = value
+            self.value = value
             future = self.future
             if future is not None and not future.done():
                 future.set_result(None)
@@ -38,7 +38,7 @@ class Slot:
         """Give the error; the first of `set` and `fail` wins."""
         if not self.done:
             self.done = True
-            self._error = error
+            self.error = error
             future = self.future
             if future is not None and not future.done():
                 future.set_result(None)
@@ -66,6 +66,6 @@ class Slot:
 
     def result(self) -> Any:
         """Return the value or raise the error; only once `done`."""
-        if self._error is not None:
-            raise self._error
-        return self._value
+        if self.error is not None:
+            raise self.error
+        return self.value

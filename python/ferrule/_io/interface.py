@@ -35,6 +35,9 @@ class Slot(Protocol):
     done: bool
     mail: bool
     """True while posted items wait in `take_mail()`."""
+    value: Any
+    error: BaseException | None
+    """What was given by the first of `set` and `fail`; only once `done`."""
 
     def set(self, value: Any, /) -> None: ...
     def fail(self, error: BaseException, /) -> None: ...

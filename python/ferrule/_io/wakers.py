@@ -208,7 +208,7 @@ class WakerPool(Scope):
 class Slot:
     """One value for one waiting thread, with mail before it. See `interface.Slot`."""
 
-    __slots__ = ("_error", "_items", "_taken", "_value", "done", "mail", "waker")
+    __slots__ = ("_items", "_taken", "done", "error", "mail", "value", "waker")
 
     def __init__(self) -> None:
         self.done = False
@@ -216,14 +216,14 @@ class Slot:
         self.waker: Waker | None = None
         """Whom to wake while somebody waits. Set before the last look at `done`."""
         self._taken = allocate_lock()
-        self._value: Any = None
-        self._error: BaseException | None = None
+        self.value: Any = None
+        self.error: BaseException | None = None
         self._items: list[Any] = []
 
     def set(self, value: Any, /) -> None:
         """Give the value; the first of `set` and `fail` wins."""
         if self._taken.acquire(False):
-            self._value = value
+            self.value = value
             self.done = True
             waker = self.waker
             if waker is not None:
@@ -234,7 +234,7 @@ class Slot:
     def fail(self, error: BaseException, /) -> None:
         """Give the error; the first of `set` and `fail` wins."""
         if self._taken.acquire(False):
-            self._error = error
+            self.error = error
             self.done = True
             waker = self.waker
             if waker is not None:
@@ -265,6 +265,6 @@ class Slot:
 
     def result(self) -> Any:
         """Return the value or raise the error; only once `done`."""
-        if self._error is not None:
-            raise self._error
-        return self._value
+        if self.error is not None:
+            raise self.error
+        return self.value

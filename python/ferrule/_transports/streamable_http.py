@@ -36,6 +36,8 @@ class PostExchange(Exchange):
 
     __slots__ = ("__weakref__", "body", "call", "cursor", "flags", "head", "link", "transport")
 
+    quiet = True
+    head: ResponseHead | None
     cursor: Cursor
     """How far the stream was read; not there until an event says something of its place in it."""
 
@@ -47,7 +49,7 @@ class PostExchange(Exchange):
         self.call = call
         self.link = link
         self.transport = transport
-        self.head: ResponseHead | None = None
+        self.head = None
         self.body: bytes | None = None
         self.flags = 0
 
@@ -211,7 +213,7 @@ class StreamableHTTP(HttpTransport):
         head = call.head = exchange.head
         if connection.exchange is exchange:
             connection.leave(exchange)
-        message = slot.result()
+        message = slot.value if slot.error is None else slot.result()
         if message is not None:
             return message  # type: ignore[no-any-return]
         if exchange.body is None or (head is not None and head.status in REDIRECTS):
