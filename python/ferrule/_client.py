@@ -5,7 +5,7 @@ Knows no way to wait: each client adds the methods that do, in its own colour.
 
 from __future__ import annotations
 
-from ._session import features, listing
+from ._session import features
 from ._session.handlers import Handlers
 from ._session.opening import new_session
 from ._session.settings import DEFAULT_TIMEOUT, UNSET
@@ -198,7 +198,7 @@ class BaseClient:
 
     def clear_cache(self) -> None:
         """Forget the lists that `keep_lists` keeps: the next listing asks the server."""
-        listing.clear_cache(self._session)
+        self._listing.clear_cache(self._session)
 
     # What is known of the server
 
