@@ -184,10 +184,20 @@ def made_by_hand() -> list[Any]:
         ferrule.Tcp("127.0.0.1", 9, http("mcp")),
         ferrule.Unix("/no/such/socket", http("mcp")),
         ferrule.ByteStream.tcp("127.0.0.1", 9),
+        *received(),
         InitializeResult.from_wire(initialized()),
         CreateTaskResult.from_wire(good("handshake")["tools/call"]),
         Progress.from_wire({"progressToken": secret("token"), "progress": 1, "message": secret("progress")}),
     ]
+
+
+def received() -> list[Any]:
+    """What a server makes of a message."""
+    envelope = ferrule.RequestEnvelope("2026-07-28", {secret("capability"): {}}, {"name": secret("client")})
+    message = {"jsonrpc": "2.0", "id": secret("id"), "method": secret("method"), "params": {"_meta": {}}}
+    refusal = ferrule.server.Refusal(-32022, "no", {"requested": secret("version")}, id=secret("id"))
+    odd = envelope.replace(protocol_version=secret("version"))
+    return [envelope, odd, ferrule.server.Validated(message, secret("method"), envelope), refusal]
 
 
 class Run:
