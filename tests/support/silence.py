@@ -28,7 +28,7 @@ from tests.support.asking import wait_for
 from tests.support.clients import Flavour
 from tests.support.secrets import secret
 from tests.support.silence_handlers import ASKED, TOLD, WATCHED, Handlers
-from tests.support.silence_words import TASK, WATCHED_URI, good, initialized
+from tests.support.silence_words import TASK, WATCHED_URI, good, initialized, tool
 from tests.support.silence_world import World
 
 SHOWS_A_SECRET = {"session_id", "instructions", "prior", "Task.id", "Task.status", "Task.immediate_response"}
@@ -185,6 +185,7 @@ def made_by_hand() -> list[Any]:
         ferrule.Unix("/no/such/socket", http("mcp")),
         ferrule.ByteStream.tcp("127.0.0.1", 9),
         *received(),
+        ferrule.types.tools_for("openai", [ferrule.types.Tool.from_wire(tool())]),
         InitializeResult.from_wire(initialized()),
         CreateTaskResult.from_wire(good("handshake")["tools/call"]),
         Progress.from_wire({"progressToken": secret("token"), "progress": 1, "message": secret("progress")}),

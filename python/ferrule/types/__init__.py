@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._base import Value as Value
+    from ._exports import ProviderTools as ProviderTools
+    from ._exports import tools_for as tools_for
     from .common import Annotations as Annotations
     from .common import CacheableResult as CacheableResult
     from .common import Icon as Icon
@@ -114,6 +116,7 @@ _HOME = {
     "PromptMessage": "prompts",
     "PromptReference": "utilities",
     "PromptsChanged": "events",
+    "ProviderTools": "_exports",
     "ReadResourceResult": "resources",
     "Resource": "resources",
     "ResourceLink": "content",
@@ -141,6 +144,7 @@ _HOME = {
     "UnknownContent": "content",
     "Value": "_base",
     "fill_defaults": "elicitation",
+    "tools_for": "_exports",
 }
 
 __all__ = tuple(_HOME)
