@@ -22,7 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import ferrule
-from ferrule.types import CreateTaskResult, InitializeResult, Progress, PromptReference, ResourceTemplateReference
+from ferrule.types import (
+    CreateTaskResult,
+    InitializeResult,
+    InputRequiredResult,
+    ListRootsResult,
+    Progress,
+    PromptReference,
+    ResourceTemplateReference,
+)
 from tests.support import silence_servers as servers
 from tests.support.asking import wait_for
 from tests.support.clients import Flavour
@@ -185,6 +193,8 @@ def made_by_hand() -> list[Any]:
         ferrule.Unix("/no/such/socket", http("mcp")),
         ferrule.ByteStream.tcp("127.0.0.1", 9),
         *received(),
+        ListRootsResult((ferrule.Root("file:///" + secret("root")),)),
+        InputRequiredResult({secret("asked"): {}}, secret("state")),
         ferrule.types.tools_for("openai", [ferrule.types.Tool.from_wire(tool())]),
         InitializeResult.from_wire(initialized()),
         CreateTaskResult.from_wire(good("handshake")["tools/call"]),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .events import ResourceUpdated as ResourceUpdated
     from .events import TaskChanged as TaskChanged
     from .events import ToolsChanged as ToolsChanged
+    from .input_required import InputRequiredResult as InputRequiredResult
     from .notifications import LogMessage as LogMessage
     from .notifications import Notification as Notification
     from .prompts import GetPromptResult as GetPromptResult
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from .resources import Resource as Resource
     from .resources import ResourceTemplate as ResourceTemplate
     from .resources import TextResourceContents as TextResourceContents
+    from .roots import ListRootsResult as ListRootsResult
     from .roots import Root as Root
     from .sampling import CreateMessageResult as CreateMessageResult
     from .sampling import SamplingMessage as SamplingMessage
@@ -100,11 +102,13 @@ _HOME = {
     "ImageContent": "content",
     "Implementation": "common",
     "InitializeResult": "server",
+    "InputRequiredResult": "input_required",
     "ListCapability": "server",
     "ListPromptsResult": "prompts",
     "ListResourceTemplatesResult": "resources",
     "ListResourcesResult": "resources",
     "ListResult": "common",
+    "ListRootsResult": "roots",
     "ListTasksResult": "tasks",
     "ListToolsResult": "tools",
     "LogMessage": "notifications",
