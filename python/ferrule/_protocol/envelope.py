@@ -7,7 +7,7 @@ shapes, not how they travel.
 from __future__ import annotations
 
 from .._value import Frozen
-from .versions import KNOWN, STATELESS
+from .versions import STATELESS, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ class RequestEnvelope(Frozen):
 
     def __repr__(self) -> str:
         info = "anonymous" if self._info is None else f"client_info[{len(self._info)}]"
-        shown = self.protocol_version if self.protocol_version in KNOWN else "of an unknown revision"
-        return f"<RequestEnvelope {shown}, {info}, capabilities[{len(self._capabilities)}]>"
+        return f"<RequestEnvelope {shown(self.protocol_version)}, {info}, capabilities[{len(self._capabilities)}]>"
 
     def to_meta(self) -> dict[str, Any]:
         """The envelope as members of `_meta`: a new dict, that the caller may change."""
