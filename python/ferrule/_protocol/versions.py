@@ -25,6 +25,16 @@ def has_batches(revision: str) -> bool:
     return revision in _WITH_BATCHES
 
 
+def is_handshake(revision: str) -> bool:
+    """Is this one of the revisions whose requests carry no envelope?"""
+    return revision in HANDSHAKE
+
+
+def shown(revision: str) -> str:
+    """The revision for a text, and none of a peer's words where it is none we know."""
+    return revision if revision in KNOWN else "of an unknown revision"
+
+
 def declares_completions(revision: str) -> bool:
     """Does a server of this revision say whether it completes arguments?"""
     return revision != "2024-11-05"
