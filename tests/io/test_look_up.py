@@ -84,7 +84,7 @@ def test_only_the_addresses_that_are_given_are_connected_to(driver: Driver, peer
         slot = receiver.expect(io.slot(), b"hello")
         await stream.wait(slot, io.now() + 5)
         stream.close()
-        return bytes(receiver.data)
+        return bytes(slot.result())
 
     with watched() as leaving:
         assert driver.run(body) == b"hello"
