@@ -102,6 +102,8 @@ def test_zero_is_refused_except_where_it_means_none() -> None:
         "drain_timeout",
         "listen_wait",
         "max_redirects",
+        "round_backoff",
+        "max_handler_time",
         "max_cookies",
         "max_retry_after",
         "stderr_tail_bytes",

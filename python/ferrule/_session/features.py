@@ -111,15 +111,16 @@ async def call_tool(
         progress = progress_for(session, on_progress, reset_on_progress, timeout, max_total)
     if max_total is not None:
         deadline = min(deadline, session.deadline(max_total))
+    needed = None
     try:
         result = await session.perform(methods.TOOLS_CALL, sent, deadline, name, meta, progress, idempotent)
-    except InputRequired as needed:
+    except InputRequired as question:
+        needed = question  # the rounds go on outside, so that no error of theirs or of a handler's is chained to it
+    if needed is not None:
         from .rounds import go_on
 
         result = await go_on(session, methods.TOOLS_CALL, params, needed, deadline, name, meta, progress, idempotent)
-    called = plain_result(result)
-    if called is None:
-        called = CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
+    called = plain_result(result) or CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
     if raise_on_error and called.is_error:
         raise ToolError(called, name=name, server=session.label)
     return called
@@ -182,10 +183,11 @@ async def _perform_in_rounds(
         sent = await resumed(session, method.name, params, resume, deadline)
     try:
         return await session.perform(method, sent, deadline, name, meta)
-    except InputRequired as needed:
-        from .rounds import go_on
+    except InputRequired as question:
+        needed = question  # see `call_tool`
+    from .rounds import go_on
 
-        return await go_on(session, method, params, needed, deadline, name, meta)
+    return await go_on(session, method, params, needed, deadline, name, meta)
 
 
 async def complete(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import inf
 
-from .._io import Closing
+from .._io import Closing, Expired
 from .._json import dump_text, dumps
 from ..errors import ConnectionClosed, FerruleError, InputRequired, InvalidResult, RequestTimeout
 from .asking import Refused, Unfit, answer, understand
@@ -104,8 +104,8 @@ async def _rounds(
             )
         try:
             return await send(with_responses(params, responses, needed.state))
-        except InputRequired as more:
-            needed = more
+        except InputRequired as question:
+            needed = question
     why = f"the server still asks after {limits.max_rounds} rounds (limits.max_rounds)"
     raise _unanswered(session, method, needed, why)
 
@@ -203,14 +203,13 @@ async def _responses(
             break
     if why is not None:
         raise _unanswered(session, method, needed, why)
+    latest = clock.of_handlers
     for _, context in questions:
         context.round = number
-        context.deadline = None if clock.of_handlers == inf else clock.of_handlers
+        context.deadline = None if latest == inf else latest
     began = session.io.now()
-    try:
-        answers = await _answers(session, method, needed, questions)
-    finally:
-        clock.handled(began)
+    answers = await _answers(session, method, needed, questions, latest)
+    clock.handled(began)
     return dict(zip(needed.requests, answers, strict=True))
 
 
@@ -238,15 +237,24 @@ def _question(session: Session, method: Method, link: Link, wire: Any, place: in
 
 
 async def _answers(
-    session: Session, method: Method, needed: InputRequired, questions: list[Question]
+    session: Session, method: Method, needed: InputRequired, questions: list[Question], deadline: float
 ) -> list[dict[str, Any]]:
     """What the handlers say, at most `Limits.max_handlers` of them at once; the first that fails ends all."""
     io, most = session.io, session.settings.limits.max_handlers
     answers: list[dict[str, Any]] = []
-    for start in range(0, len(questions), most):
-        answers += await io.gather(
-            *[_answer(session, method, needed, *question) for question in questions[start : start + most]]
-        )
+    try:
+        for start in range(0, len(questions), most):
+            batch = [_answer(session, method, needed, *question) for question in questions[start : start + most]]
+            answers += await io.gather(*batch, deadline=deadline)
+    except Expired:
+        why = "its handlers took longer than the timeout and limits.max_handler_time allow"
+        raise RequestTimeout(f"{_where(session, method)}: {why}", request_sent=True) from None
+    except Closing:
+        raise ConnectionClosed(f"{_where(session, method)}: the client was closed", request_sent=True) from None
+    finally:
+        if len(answers) < len(questions):
+            for _, context in questions:
+                context.cancelled = True
     return answers
 
 
