@@ -29,20 +29,26 @@ async def resumed(session: Session, method: str, params: bytes, resume: Resume, 
 
     if not isinstance(resume, Resume):
         raise TypeError("resume: expected a Resume")
-    responses = {key: _as_wire(value) for key, value in resume.responses.items()}
-    dumps(responses, "resume.responses")
+    responses = {}
+    for number, (key, given) in enumerate(resume.responses.items(), 1):
+        # By number: the keys are the server's words.
+        responses[key] = _as_wire(key, given, f"resume.responses, number {number}")
     link = await session.link_by(deadline, method)
     if link.era.handshake:
         raise ConfigError(f"{method}: resume= needs the stateless era; the server speaks {link.era.revision}")
     return with_responses(params, responses or None, resume.state)
 
 
-def _as_wire(given: Any) -> dict[str, Any]:
-    """An answer as JSON: a value of `types`, a mapping in the schema's shape, or a list of roots."""
+def _as_wire(key: object, given: Any, where: str) -> dict[str, Any]:
+    """An answer as JSON: from a value of `types`, a mapping in the schema's shape, or a list of roots."""
     if hasattr(given, "to_wire"):
         given = given.to_wire()
-    if hasattr(given, "items"):
-        return dict(given)
-    if isinstance(given, (list, tuple)):
-        return {"roots": [root.to_wire() for root in fixed_roots(given)]}
-    raise TypeError("resume.responses: expected an ElicitResult, a CreateMessageResult, a list of roots or a mapping")
+    elif isinstance(given, (list, tuple)):
+        given = {"roots": [root.to_wire() for root in fixed_roots(given)]}
+    if not isinstance(key, str) or not hasattr(given, "items"):
+        raise TypeError(
+            f"{where}: expected a str and an ElicitResult, a CreateMessageResult, a list of roots or a mapping"
+        )
+    wire = dict(given)
+    dumps(wire, where)
+    return wire

@@ -178,7 +178,7 @@ def with_responses(params: bytes, responses: Mapping[str, Any] | None, state: st
     """
     parts = [params[:-1]]
     if responses is not None:
-        items = [b"%b:%b" % (dump_text(key), dumps(value, "a response")) for key, value in responses.items()]
+        items = [b"%b:%b" % (dump_text(key), dumps(value)) for key, value in responses.items()]
         parts.append(b',"inputResponses":{%b}' % b",".join(items))
     if state is not None:
         parts.append(b',"requestState":%b' % dump_text(state))
