@@ -66,7 +66,7 @@ async def go_on(
         FerruleError: Of the last request.
     """
     io = session.io
-    clock = _Clock(io, deadline, session.settings.limits.max_handler_time, progress)
+    clock = Clock(io, deadline, session.settings.limits.max_handler_time, progress)
 
     async def send(again: bytes) -> dict[str, Any]:
         return await session.perform(method, again, clock.deadline, name, meta, progress, idempotent, special)
@@ -83,7 +83,7 @@ async def _rounds(
     method: Method,
     params: bytes,
     needed: InputRequired,
-    clock: _Clock,
+    clock: Clock,
     send: Callable[[bytes], Awaitable[dict[str, Any]]],
 ) -> dict[str, Any]:
     limits = session.settings.limits
@@ -92,7 +92,7 @@ async def _rounds(
         clock.follow_progress()
         responses = None
         if needed.requests:
-            responses = await _responses(session, method, needed, number, clock)
+            responses = await responses_to(session, method, needed, number, clock)
             pause = limits.round_backoff
         else:
             await clock.wait(pause, _where(session, method))
@@ -110,7 +110,7 @@ async def _rounds(
     raise _unanswered(session, method, needed, why)
 
 
-class _Clock:
+class Clock:
     """When a call in rounds has to end: its deadline stands still while a handler runs.
 
     Attributes:
@@ -188,10 +188,22 @@ def with_responses(params: bytes, responses: Mapping[str, Any] | None, state: st
 # What the server asks
 
 
-async def _responses(
-    session: Session, method: Method, needed: InputRequired, number: int, clock: _Clock
+async def responses_to(
+    session: Session, method: Method, needed: InputRequired, number: int | None, clock: Clock
 ) -> dict[str, dict[str, Any]]:
-    """The results of all requests of a round, by their keys. No handler is called unless all can be answered."""
+    """The results of all requests of a round, by their keys. No handler is called unless all can be answered.
+
+    Args:
+        session: Whose handlers answer.
+        method: The method whose server asks.
+        needed: What it asks.
+        number: Which round it is; None for what is asked otherwise.
+        clock: Keeps the deadline.
+
+    Raises:
+        InputRequired: Not all of them were answered.
+        InvalidResult: One of them is not in the schema's shape.
+    """
     link = await session.link_by(clock.deadline, method.name)
     questions = []
     why = None
