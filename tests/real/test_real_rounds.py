@@ -17,6 +17,7 @@ from tests.support.clients import Flavour, run_async
 pytestmark = pytest.mark.timeout(120)
 
 sdk = pytest.mark.parametrize("place", ["sdk_http_url", "sdk_command"])
+over_http = pytest.mark.parametrize("place", ["sdk_http_url"])
 DECLARED: dict[str, Any] = {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
 
 Make = Callable[..., Client]
@@ -57,7 +58,7 @@ def test_the_sdks_server_gets_what_it_asks_for_in_rounds(connect: Make) -> None:
     client.close()
 
 
-@sdk
+@over_http
 @pytest.mark.req("M1")
 def test_the_sdks_server_asks_for_prompts_and_resources_too(connect: Make) -> None:
     client = connect(on_elicitation=accept)
@@ -66,7 +67,7 @@ def test_the_sdks_server_asks_for_prompts_and_resources_too(connect: Make) -> No
     client.close()
 
 
-@sdk
+@over_http
 @pytest.mark.req("M3", "I5")
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_the_sdks_server_is_told_no(connect: Make, action: str) -> None:
@@ -75,7 +76,7 @@ def test_the_sdks_server_is_told_no(connect: Make, action: str) -> None:
     client.close()
 
 
-@sdk
+@over_http
 @pytest.mark.req("M3", "N11")
 def test_the_sdks_server_goes_on_with_what_was_answered_by_hand(connect: Make) -> None:
     client = connect(capabilities=DECLARED)
@@ -96,7 +97,7 @@ def test_the_sdks_server_goes_on_with_what_was_answered_by_hand(connect: Make) -
     client.close()
 
 
-@sdk
+@over_http
 @pytest.mark.req("M3", "N11")
 def test_the_sdks_server_misses_what_was_not_declared(connect: Make) -> None:
     client = connect(roots=[])
