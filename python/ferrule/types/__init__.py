@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from .resources import TextResourceContents as TextResourceContents
     from .roots import ListRootsResult as ListRootsResult
     from .roots import Root as Root
+    from .rounds import Resume as Resume
+    from .rounds import RootsRequest as RootsRequest
+    from .rounds import read_input_request as read_input_request
     from .sampling import CreateMessageResult as CreateMessageResult
     from .sampling import SamplingMessage as SamplingMessage
     from .sampling import SamplingRejected as SamplingRejected
@@ -130,7 +133,9 @@ _HOME = {
     "ResourcesCapability": "server",
     "ResourcesChanged": "events",
     "Result": "common",
+    "Resume": "rounds",
     "Root": "roots",
+    "RootsRequest": "rounds",
     "SamplingMessage": "sampling",
     "SamplingRejected": "sampling",
     "SamplingRequest": "sampling",
@@ -149,6 +154,7 @@ _HOME = {
     "Value": "_base",
     "fill_defaults": "elicitation",
     "tools_for": "_exports",
+    "read_input_request": "rounds",
 }
 
 __all__ = tuple(_HOME)
