@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import secrets
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -77,7 +78,7 @@ class Authority:
         token_members: What token answers say beside or instead of what is true; None leaves a member out.
     """
 
-    def __init__(self, *, is_idp: bool = False, host: str = "127.0.0.1") -> None:
+    def __init__(self, *, is_idp: bool = False, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
         self.is_idp = is_idp
         self.metadata: dict[str, Any] = {}
         self.tricks: dict[str, Trick] = {}
@@ -89,7 +90,7 @@ class Authority:
         self.nonce: str | None = None
         self.proofs: set[str] = set()
         self.assertions: set[str] = set()
-        self.party = Party(self._answer, host)
+        self.party = Party(self._answer, host, tls)
         self.issuer = self.party.origin
 
     def close(self) -> None:

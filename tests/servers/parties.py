@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -99,24 +101,31 @@ Answer = Callable[[Asked], Reply]
 
 
 class Party:
-    """One server. Closed by `close`; `seen` are the requests it had."""
+    """One server. Closed by `close`; `seen` are the requests it had. `host` is what its origin calls it."""
 
-    def __init__(self, answer: Answer, host: str = "127.0.0.1") -> None:
+    def __init__(self, answer: Answer, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
         self.answer = answer
         self.seen: list[Asked] = []
         self.closing = threading.Event()
         self._server = _Server(self)
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self.port: int = self._server.server_address[1]
         self.host = host
-        self.origin = f"http://{host}:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self.origin = f"{'https' if tls else 'http'}://{host}:{self.port}"
+        self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
+
+    def _accept(self) -> None:
+        while not self.closing.is_set():
+            self._server.handle_request()
 
     def close(self) -> None:
         self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
+        with contextlib.suppress(OSError):
+            self._server.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._thread.join(PATIENCE)
+        self._server.server_close()
 
     @property
     def paths(self) -> list[str]:
@@ -145,7 +154,7 @@ class _Server(ThreadingHTTPServer):
         """Also ends the connections that clients keep open, so that no thread is left."""
         for connection in list(self._connections):
             with contextlib.suppress(OSError):
-                connection.shutdown(2)
+                connection.shutdown(socket.SHUT_RDWR)
         super().server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:

@@ -6,6 +6,7 @@ authorization server's (`authority`).
 
 from __future__ import annotations
 
+import ssl
 import time
 from types import TracebackType
 from typing import Any, Self
@@ -28,7 +29,13 @@ class Protected:
         tricks: Path -> function of the request, asked before the honest answer.
     """
 
-    def __init__(self, authority: Authority, era: str = "stateless") -> None:
+    def __init__(
+        self,
+        authority: Authority,
+        era: str = "stateless",
+        host: str = "127.0.0.1",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.authority = authority
         self.era = era
         self.metadata: dict[str, Any] = {}
@@ -37,7 +44,7 @@ class Protected:
         self.nonce: str | None = None
         self.tricks: dict[str, Trick] = {}
         self.proofs: set[str] = set()
-        self.party = Party(self._answer)
+        self.party = Party(self._answer, host, tls)
         self.url = f"{self.party.origin}/mcp"
 
     def close(self) -> None:
@@ -129,17 +136,16 @@ class Protected:
 class World:
     """An MCP server, its authorization server, an identity provider, and a stranger: `with World() as world:`."""
 
-    def __init__(self, era: str = "stateless") -> None:
-        self.authority = Authority()
-        self.idp = Authority(is_idp=True)
-        self.stranger = Authority()
-        self.mcp = Protected(self.authority, era)
-        self.url = self.mcp.url
+    NAMES = ("mcp.example", "as.example", "idp.example", "stranger.example")
+    """What the parties are called when they are public."""
 
-    @property
-    def ports(self) -> set[int]:
-        """Where honest requests may go."""
-        return {each.party.port for each in (self.mcp, self.authority, self.idp)}
+    def __init__(self, era: str = "stateless", tls: ssl.SSLContext | None = None) -> None:
+        mcp, authority, idp, stranger = self.NAMES if tls else ("127.0.0.1",) * 4
+        self.authority = Authority(host=authority, tls=tls)
+        self.idp = Authority(is_idp=True, host=idp, tls=tls)
+        self.stranger = Authority(host=stranger, tls=tls)
+        self.mcp = Protected(self.authority, era, mcp, tls)
+        self.url = self.mcp.url
 
     def __enter__(self) -> Self:
         return self
