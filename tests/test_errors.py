@@ -12,7 +12,13 @@ import pytest
 from ferrule import errors
 from ferrule._text import escape_peer_text
 from ferrule.errors import (
+    AuthChallengeError,
+    AuthDiscoveryError,
     AuthError,
+    AuthorizationError,
+    AuthRegistrationError,
+    AuthStepUpError,
+    AuthTokenError,
     CapabilityError,
     ConfigError,
     ConnectError,
@@ -73,6 +79,12 @@ EVERY = [
     NegotiationError("nothing in common", offered=["2026-07-28"], supported=[MARK]),
     InputRequired("no handler", requests={"k": {"message": MARK}}, state=MARK),
     AuthError("refused", status=403, error=MARK, description=MARK, server="weather"),
+    AuthChallengeError("refused", status=401, error=MARK, description=MARK),
+    AuthDiscoveryError("no metadata", step="discovery", url=f"https://{MARK}@idp.example/m?{MARK}#{MARK}", status=404),
+    AuthRegistrationError("refused", step="registration", error=MARK, description=MARK),
+    AuthorizationError("denied", step="authorization", error=MARK, description=MARK),
+    AuthTokenError("refused", step="token", error=MARK, description=MARK),
+    AuthStepUpError("refused", status=403, error=MARK),
     ConfigError("auth= and an Authorization header"),
 ]
 each = pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)
@@ -199,6 +211,14 @@ def test_the_text_of_an_auth_error_is_what_was_done_status_and_server() -> None:
     error = AuthError("the token was refused", status=403, error="invalid_grant", server="idp")
     assert str(error) == "the token was refused (HTTP 403) from idp"
     assert error.error == "invalid_grant"
+
+
+@pytest.mark.req("G1")
+def test_an_auth_error_says_at_which_step_and_url_it_failed_without_user_and_query() -> None:
+    url = "https://user:secret@idp.example/token?code=1#x"
+    error = AuthTokenError("refused", step="token", url=url, status=400)
+    assert str(error) == "token: refused, at https://idp.example/token (HTTP 400)"
+    assert (error.step, error.url) == ("token", "https://idp.example/token")
 
 
 @pytest.mark.parametrize(

@@ -50,3 +50,11 @@ def escape_peer_text(text: object, limit: int = PEER_TEXT_LIMIT) -> str:
     if len(head) == len(text) and len(data) <= limit:
         return data.decode()
     return data[: max(limit - 3, 0)].decode(errors="ignore") + "…"
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be shown: without user, query and fragment, escaped, at most 256 bytes."""
+    scheme, found, rest = url.partition("://")
+    rest = rest.partition("?")[0].partition("#")[0]
+    authority, slash, path = rest.partition("/")
+    return escape_peer_text(scheme + found + authority.rpartition("@")[2] + slash + path, 256)

@@ -24,7 +24,13 @@
     ├── CapabilityError          the server did not declare it; nothing was sent
     ├── NegotiationError         .offered, .supported: no revision in common
     ├── InputRequired            .requests, .state: rounds exhausted or no handler
-    ├── AuthError                .status, .error, .description
+    ├── AuthError                .status, .error, .description, .step, .url
+    │   ├── AuthChallengeError   the server wants authorization that is not there, or refuses what is
+    │   ├── AuthDiscoveryError   who gives tokens, and how, could not be found out
+    │   ├── AuthRegistrationError    the authorization server took no client registration
+    │   ├── AuthorizationError   the user or the authorization server said no
+    │   ├── AuthTokenError       no token was given, or none that may be used
+    │   └── AuthStepUpError      more scopes are wanted than were granted
     └── ConfigError              the caller's settings contradict each other or the protocol
 
 What the server said is in `.message`, `.description` and `.data`, never in `str()` or `repr()`.
@@ -35,7 +41,7 @@ This module knows names and attributes. It does not know when an error is raised
 
 from __future__ import annotations
 
-from ._text import escape_peer_text
+from ._text import escape_peer_text, shown_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -313,13 +319,7 @@ class ToolError(RPCError):
     """
 
     def __init__(self, result: Any, *, name: str, server: str | None = None, request_sent: bool = True) -> None:
-        super().__init__(
-            code=0,
-            message=result.text,
-            method="tools/call",
-            server=server,
-            request_sent=request_sent,
-        )
+        super().__init__(code=0, message=result.text, method="tools/call", server=server, request_sent=request_sent)
         self.args = (_headline("the tool reported an error", "tools/call", server),)
         self.result = result
         self.name = name
@@ -354,10 +354,7 @@ _BY_CODE: dict[int, tuple[type[RPCError], Callable[[Any], bool]]] = {
     -32601: (MethodNotFound, lambda data: True),
     -32602: (InvalidParams, lambda data: True),
     -32020: (HeaderMismatch, lambda data: True),
-    -32021: (
-        MissingClientCapability,
-        lambda data: isinstance(_member(data, "requiredCapabilities"), dict),
-    ),
+    -32021: (MissingClientCapability, lambda data: isinstance(_member(data, "requiredCapabilities"), dict)),
     -32022: (UnsupportedProtocolVersion, _is_unsupported_version),
     -32042: (URLElicitationRequired, _is_url_elicitation),
 }
@@ -406,12 +403,7 @@ class NegotiationError(FerruleError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        offered: Iterable[str],
-        supported: Iterable[str],
-        request_sent: bool = False,
+        self, message: str, *, offered: Iterable[str], supported: Iterable[str], request_sent: bool = False
     ) -> None:
         super().__init__(message, request_sent=request_sent)
         self.offered = tuple(offered)
@@ -429,12 +421,7 @@ class InputRequired(FerruleError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        requests: Mapping[str, Any],
-        state: str | None,
-        request_sent: bool = True,
+        self, message: str, *, requests: Mapping[str, Any], state: str | None, request_sent: bool = True
     ) -> None:
         super().__init__(message, request_sent=request_sent)
         self.requests = requests
@@ -444,8 +431,8 @@ class InputRequired(FerruleError):
 class AuthError(FerruleError):
     """Authorization was refused or could not be had.
 
-    `str()` is what the client was doing, the status, and the server label. What the authorization
-    server said is in `.error` and `.description`.
+    `str()` is what the client was doing and where, the status, and the server label. What the authorization
+    server said is in `.error` and `.description`. The subclasses say at which step it failed.
 
     Attributes:
         status: The HTTP status, if there was an answer.
@@ -453,6 +440,8 @@ class AuthError(FerruleError):
         description: The peer's words, control characters escaped, at most 1 KiB.
         method: The method that was called.
         server: The label of the server that answered.
+        step: What the client was doing to get authorization; None when the MCP server itself refused the request.
+        url: Where it was done, without user and query.
     """
 
     def __init__(
@@ -464,15 +453,45 @@ class AuthError(FerruleError):
         description: str | None = None,
         method: str | None = None,
         server: str | None = None,
+        step: str | None = None,
+        url: str | None = None,
         request_sent: bool = False,
     ) -> None:
-        what = message if status is None else f"{message} (HTTP {status})"
+        self.url = None if url is None else shown_url(url)
+        what = f"{step}: {message}" if step else message
+        what = f"{what}, at {self.url}" if self.url else what
+        what = what if status is None else f"{what} (HTTP {status})"
         super().__init__(_headline(what, method, server), request_sent=request_sent)
         self.status = status
         self.error = None if error is None else escape_peer_text(error, 64)
         self.description = None if description is None else escape_peer_text(description)
         self.method = method
         self.server = server
+        self.step = step
+
+
+class AuthChallengeError(AuthError):
+    """The server wants authorization that is not there, or refuses what is."""
+
+
+class AuthDiscoveryError(AuthError):
+    """Who gives tokens for the server, and how, could not be found out."""
+
+
+class AuthRegistrationError(AuthError):
+    """The authorization server does not know the client and did not register it."""
+
+
+class AuthorizationError(AuthError):
+    """The user or the authorization server said no, or did not answer."""
+
+
+class AuthTokenError(AuthError):
+    """No token was given, or none that may be used."""
+
+
+class AuthStepUpError(AuthError):
+    """The server wants more scopes than were, or may be, granted."""
 
 
 class ConfigError(FerruleError):
