@@ -6,28 +6,25 @@ Everything it keeps lives in the operation's locals.
 
 from __future__ import annotations
 
+from math import inf
+
 from .._io import Expired
-from ..errors import AuthDiscoveryError, AuthorizationError
-from . import discovery
 from .pkce import challenge_of, new_secret, same_secret
 from .receiver import read_query
+from .steps import AUTHORIZATION, DISCOVERY, auth_error, refused
 from .token_endpoint import request_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
+    from ..errors import AuthError
     from .discovery import Metadata, Resource
     from .fetch import Fetcher
     from .proofs import Proofs
     from .token_endpoint import ClientIdentity
     from .tokens import Token
     from .users import User
-
-STEP = "authorization"
-TOKEN_SECONDS = 30.0
-"""How long the exchange of the code may take: the user's time is over by then, the call's perhaps as well."""
 
 
 class Request:
@@ -67,16 +64,15 @@ class Request:
         except Expired:
             raise self._problem(f"the user did not come back within {user.timeout:g} seconds") from None
         code = self._code(read_query(answer) if isinstance(answer, str) else answer)
-        fields = [
-            ("grant_type", "authorization_code"),
-            ("code", code),
-            ("redirect_uri", self._redirect_uri),
-            ("code_verifier", self._verifier),
-            ("resource", self._resource.resource),
-        ]
-        deadline = io.now() + TOKEN_SECONDS
+        fields = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self._redirect_uri,
+            "code_verifier": self._verifier,
+            "resource": self._resource.resource,
+        }
         return await request_token(
-            fetcher, self._metadata, self._identity, fields, deadline, proofs=self._proofs, scope=self._scope
+            fetcher, self._metadata, self._identity, fields, inf, asked=self._scope, proofs=self._proofs
         )
 
     def _url(self, fetcher: Fetcher) -> str:
@@ -88,7 +84,7 @@ class Request:
             raise self._lacks("an authorization endpoint")
         if "S256" not in (self._metadata.pkce_methods or ()):
             raise self._lacks("PKCE with S256, without which a code can be stolen")
-        fetcher.check(endpoint, STEP)
+        fetcher.check(endpoint, AUTHORIZATION)
         parameters = {
             "response_type": "code",
             "client_id": self._identity.client_id,
@@ -114,9 +110,7 @@ class Request:
             raise self._problem("the answer belongs to another request (its state differs)")
         self._check_issuer(answer.get("iss"))
         if "error" in answer:
-            raise self._problem(
-                "the authorization was refused", error=answer["error"], description=answer.get("error_description")
-            )
+            raise refused(AUTHORIZATION, "the authorization was refused", self._metadata.issuer, said=answer)
         code = answer.get("code")
         if not code:
             raise self._problem("the answer has no code")
@@ -130,9 +124,9 @@ class Request:
         elif stated != self._metadata.issuer:
             raise self._problem("the answer comes from another authorization server than was asked")
 
-    def _lacks(self, what: str) -> AuthDiscoveryError:
+    def _lacks(self, what: str) -> AuthError:
         message = f"the authorization server does not offer {what}"
-        return AuthDiscoveryError(message, step=discovery.STEP, url=self._metadata.issuer)
+        return auth_error(DISCOVERY, message, url=self._metadata.issuer)
 
-    def _problem(self, message: str, **more: Any) -> AuthorizationError:
-        return AuthorizationError(message, step=STEP, url=self._metadata.issuer, **more)
+    def _problem(self, message: str) -> AuthError:
+        return auth_error(AUTHORIZATION, message, url=self._metadata.issuer)

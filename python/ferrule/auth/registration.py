@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from .._http.url import parse_url
 from .._value import Frozen
-from ..errors import AuthRegistrationError, ConfigError
+from ..errors import ConfigError
+from .steps import REGISTRATION, auth_error, refused
 from .token_endpoint import BASIC, METHODS, NONE, POST, PRIVATE_KEY, ClientIdentity, check_method, choose_method
 
 TYPE_CHECKING = False
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from .fetch import Fetcher
     from .keys import SigningKey
 
-STEP = "registration"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -133,11 +133,8 @@ async def identify(
         return kept
     if metadata.registration_endpoint is not None:
         return await _register(fetcher, metadata, settings, redirect_uri, scope, deadline)
-    raise AuthRegistrationError(
-        "the authorization server takes no registrations; register the client with it and pass client_id",
-        step=STEP,
-        url=metadata.issuer,
-    )
+    message = "the authorization server takes no registrations; register the client with it and pass client_id"
+    raise auth_error(REGISTRATION, message, url=metadata.issuer)
 
 
 def given_identity(metadata: Metadata, settings: ClientSettings) -> ClientIdentity | None:
@@ -149,11 +146,8 @@ def given_identity(metadata: Metadata, settings: ClientSettings) -> ClientIdenti
     client_id = settings.client_id
     if client_id is not None:
         if settings.issuer not in (None, metadata.issuer):
-            raise AuthRegistrationError(
-                "the server names another authorization server than the one that client_id belongs to",
-                step=STEP,
-                url=metadata.issuer,
-            )
+            message = "the server names another authorization server than the one that client_id belongs to"
+            raise auth_error(REGISTRATION, message, url=metadata.issuer)
         secret = settings.client_secret
     elif settings.document_url is not None and metadata.reads_client_documents:
         client_id, secret = settings.document_url, None
@@ -180,18 +174,11 @@ async def _register(
 ) -> ClientIdentity:
     url = metadata.registration_endpoint or ""
     request = registration_request(metadata, settings, redirect_uri, scope)
-    answer = await fetcher.post_json(url, request, STEP, deadline)
+    answer = await fetcher.post_json(url, request, (), REGISTRATION, deadline)
     document = answer.json or {}
     if answer.status not in (200, 201) or not isinstance(document.get("client_id"), str):
-        error, description = document.get("error"), document.get("error_description")
-        raise AuthRegistrationError(
-            "the authorization server did not register the client",
-            status=answer.status,
-            error=error if isinstance(error, str) else None,
-            description=description if isinstance(description, str) else None,
-            step=STEP,
-            url=url,
-        )
+        message = "the authorization server did not register the client"
+        raise refused(REGISTRATION, message, url, answer.status, document)
     return _registered(document, redirect_uri, url)
 
 
@@ -230,11 +217,8 @@ def _registered(document: Mapping[str, Any], redirect_uri: str, url: str) -> Cli
     if not isinstance(method, str):
         method = choose_method(None, secret=secret is not None, key=False)
     if method not in METHODS or method == PRIVATE_KEY or (method != NONE and secret is None):
-        raise AuthRegistrationError(
-            "the authorization server registered the client with a way to authenticate that it cannot use",
-            step=STEP,
-            url=url,
-        )
+        message = "the authorization server registered the client with a way to authenticate that it cannot use"
+        raise auth_error(REGISTRATION, message, url=url)
     expires, scope = document.get("client_secret_expires_at"), document.get("scope")
     return ClientIdentity(
         document["client_id"],

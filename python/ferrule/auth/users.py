@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..errors import AuthError, AuthorizationError, ConfigError
 from .browser import send_user
 from .receiver import open_receiver
+from .steps import AUTHORIZATION, auth_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from .._io.interface import IO
     from .receiver import Receiver
-
-STEP = "authorization"
 
 
 class User:
@@ -129,5 +128,6 @@ async def meet_user(
     try:
         receiver = await open_receiver(io, port, preferred)
     except OSError:
-        raise AuthorizationError(f"port {port} of this machine, where the browser would come back to, is taken") from None
+        message = f"port {port} of this machine, where the browser would come back to, is taken"
+        raise auth_error(AUTHORIZATION, message) from None
     return User(io, redirect_uri or receiver.redirect_uri, timeout, redirect, None, receiver)
