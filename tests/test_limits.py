@@ -42,8 +42,16 @@ DEFAULTS = {
     "restart_backoff": 0.5,
     "max_restart_backoff": 30.0,
     "max_retry_after": 60.0,
+    "auth_timeout": 10.0,
+    "max_auth_bytes": 1024 * 1024,
 }
-WORDS = {64 * 1024 * 1024: "64 MiB", 16 * 1024 * 1024: "16 MiB", 64 * 1024: "64 KiB", 100_000: "100,000"}
+WORDS = {
+    64 * 1024 * 1024: "64 MiB",
+    1024 * 1024: "1 MiB",
+    16 * 1024 * 1024: "16 MiB",
+    64 * 1024: "64 KiB",
+    100_000: "100,000",
+}
 each = pytest.mark.parametrize(("name", "default"), DEFAULTS.items(), ids=DEFAULTS.keys())
 
 

@@ -89,6 +89,9 @@ _DOCS = {
     "max_restart_backoff": """Default 30.0 seconds. The longest such wait.""",
     "max_retry_after": """Default 60.0 seconds. The most that a server's Retry-After, or the
         `retry:` of a stream that is kept open, is honoured; a call's own deadline holds anyway.""",
+    "auth_timeout": """Default 10.0 seconds. How long one request to an authorization server, or for a
+        document about one, may take; the call that needs it has its own deadline besides.""",
+    "max_auth_bytes": """Default 1 MiB. Bytes of one such answer. Metadata and tokens are a few KiB.""",
 }
 
 
@@ -129,6 +132,8 @@ class Limits(Frozen):
     restart_backoff: float
     max_restart_backoff: float
     max_retry_after: float
+    auth_timeout: float
+    max_auth_bytes: int
 
     def __init__(
         self,
@@ -161,6 +166,8 @@ class Limits(Frozen):
         restart_backoff: float = 0.5,
         max_restart_backoff: float = 30.0,
         max_retry_after: float = 60.0,
+        auth_timeout: float = 10.0,
+        max_auth_bytes: int = _MIB,
     ) -> None:
         given = locals()
         for name in Limits.__slots__:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
 
-    from .._io.interface import IO, Receiver, SocketStream
+    from .._io.interface import IO, Address, Receiver, SocketStream
 
 _DEFAULT_PATH = "/mcp"
 
@@ -81,6 +81,7 @@ async def dial(
     context: ssl.SSLContext | None,
     receiver: Receiver,
     deadline: float,
+    addresses: list[Address] | None = None,
 ) -> SocketStream:
     """Open a stream to where `url` is served.
 
@@ -91,6 +92,7 @@ async def dial(
         context: How to do TLS, None for none.
         receiver: Whom the stream hands its bytes to.
         deadline: When to give up.
+        addresses: What the host was found to stand for; None: it is looked up.
 
     Raises:
         ConnectError: No connection; the text names the address and the reason.
@@ -108,6 +110,7 @@ async def dial(
             host,
             port,
             path=path,
+            addresses=addresses,
             tls=context,
             server_hostname=server_name(url) if context else None,
             deadline=deadline,

@@ -13,7 +13,7 @@ from _thread import RLock
 from asyncio import _get_running_loop  # the C function; `get_running_loop` raises where None will do
 from contextvars import Context
 from math import inf
-from time import monotonic
+from time import monotonic, time
 
 from . import Closing, Expired, log_failure
 from .addresses import literal, unix
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .asyncio_listening import AsyncListener
     from .asyncio_process import AsyncProcess
     from .asyncio_stream import PipeStream
-    from .interface import Receiver
+    from .interface import Address, Receiver
 
 TICK = 0.01
 """Seconds between two scans of the waiting table, at least."""
@@ -45,6 +45,7 @@ class AsyncIO:
     """See `interface.IO`."""
 
     blocking = False
+    wall = staticmethod(time)
 
     def __init__(self) -> None:
         # No method around either: both are called several times in every request.
@@ -190,19 +191,29 @@ class AsyncIO:
 
     # -- opening
 
+    async def look_up(self, host: str, port: int, deadline: float, /) -> list[Address]:
+        """See `interface.IO.look_up`."""
+        found: list[Address] | None = literal(host, port)
+        if found is None:
+            found = await self.bounded(look_up(self._here(), host, port), deadline, None)
+        return found
+
     async def connect(
         self,
         host: str,
         port: int,
         *,
         path: str | None = None,
+        addresses: list[Address] | None = None,
         tls: ssl.SSLContext | None,
         server_hostname: str | None,
         deadline: float,
         receiver: Receiver,
     ) -> SocketStream:
         """See `interface.IO.connect`."""
-        opening = self._open(host, port, path, tls, server_hostname or host, deadline, receiver)
+        if addresses is None:
+            addresses = literal(host, port) if path is None else unix(path)
+        opening = self._open(host, port, addresses, tls, server_hostname or host, deadline, receiver)
         stream: SocketStream = await self.bounded(opening, deadline, SocketStream.close)
         self._streams.add(stream)
         return stream
@@ -211,14 +222,13 @@ class AsyncIO:
         self,
         host: str,
         port: int,
-        path: str | None,
+        addresses: list[Address] | None,
         tls: ssl.SSLContext | None,
         server_hostname: str,
         deadline: float,
         receiver: Receiver,
     ) -> SocketStream:
         loop = self._here()
-        addresses = literal(host, port) if path is None else unix(path)
         if addresses is None:
             addresses = await look_up(loop, host, port)
         sock = await race(loop, addresses)

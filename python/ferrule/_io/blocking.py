@@ -10,7 +10,7 @@ import os
 import weakref
 from _thread import TIMEOUT_MAX, allocate_lock, get_ident
 from contextvars import Context, copy_context
-from time import monotonic
+from time import monotonic, time
 
 from . import Closing, Expired, log_failure
 from .addresses import literal, unix
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from .blocking_process import BlockingProcess
-    from .interface import Receiver
+    from .interface import Address, Receiver
     from .listening import BlockingListener
 
     T = TypeVar("T")
@@ -68,6 +68,7 @@ class BlockingIO:
     """See `interface.IO`."""
 
     blocking = True
+    wall = staticmethod(time)
 
     def __init__(self) -> None:
         # No method around either: both are called several times in every request.
@@ -98,23 +99,30 @@ class BlockingIO:
 
     # -- opening
 
+    async def look_up(self, host: str, port: int, deadline: float, /) -> list[Address]:
+        """See `interface.IO.look_up`."""
+        found = literal(host, port)
+        if found is not None:
+            return found
+        lookup = self._lookups.begin(host, port)
+        await self.wait(lookup, deadline)
+        return lookup.result()  # type: ignore[no-any-return]
+
     async def connect(
         self,
         host: str,
         port: int,
         *,
         path: str | None = None,
+        addresses: list[Address] | None = None,
         tls: ssl.SSLContext | None,
         server_hostname: str | None,
         deadline: float,
         receiver: Receiver,
     ) -> BlockingStream:
         """See `interface.IO.connect`."""
-        addresses = literal(host, port) if path is None else unix(path)
         if addresses is None:
-            lookup = self._lookups.begin(host, port)
-            await self.wait(lookup, deadline)
-            addresses = lookup.result()
+            addresses = unix(path) if path is not None else await self.look_up(host, port, deadline)
         waker = self._wakers.take()
         try:
             sock = race(addresses, deadline, waker)

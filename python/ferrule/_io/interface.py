@@ -6,6 +6,9 @@ import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
+Address = tuple[int, int, int, Any]
+"""Family, type, protocol, socket address: a tuple that begins with the address as text, but for Unix sockets."""
+
 
 class Receiver(Protocol):
     """Whom a stream hands its bytes to. These methods never raise, wait or run user code."""
@@ -189,6 +192,9 @@ class IO(Protocol):
     def now(self) -> float:
         """Monotonic seconds; deadlines are on this clock. `math.inf` is a valid deadline."""
 
+    def wall(self) -> float:
+        """Seconds since 1970 by the system's clock: for times that others read, such as a token's expiry in a file."""
+
     def check(self) -> bool:
         """Look whether this is still the process and loop it was, at the cost of a system call at most.
 
@@ -202,18 +208,29 @@ class IO(Protocol):
     def forked(self) -> bool:
         """Is this process a fork of the one that made this object?"""
 
+    async def look_up(self, host: str, port: int, deadline: float, /) -> list[Address]:
+        """The addresses that a name or a literal stands for, in the order in which they are tried.
+
+        Raises:
+            Expired: at the deadline.
+            OSError: there is no such name (socket.gaierror).
+        """
+
     async def connect(
         self,
         host: str,
         port: int,
         *,
         path: str | None = None,
+        addresses: list[Address] | None = None,
         tls: ssl.SSLContext | None,
         server_hostname: str | None,
         deadline: float,
         receiver: Receiver,
     ) -> SocketStream:
         """Open a TCP stream (or a Unix one at `path`); TCP_NODELAY on, next address on failure.
+
+        `addresses`: what `look_up` gave for the host, as far as it may be connected to; it is not looked up again.
 
         Raises:
             Expired: at the deadline.

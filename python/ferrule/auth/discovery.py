@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from .._http.url import parse_url
 from .._value import Frozen
-from ..errors import AuthDiscoveryError, ConfigError
+from ..errors import ConfigError
+from .steps import DISCOVERY, auth_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._http.url import Url
+    from ..errors import AuthError
     from .fetch import Fetcher
 
-STEP = "discovery"
 _RESOURCE = "/.well-known/oauth-protected-resource"
 _OAUTH = "/.well-known/oauth-authorization-server"
 _OPENID = "/.well-known/openid-configuration"
@@ -139,7 +140,7 @@ async def find_resource(fetcher: Fetcher, server: Url, named: str | None, deadli
     path = server.target.partition("?")[0].rstrip("/")
     for suffix in (path, "") if path else ("",):
         url = server.origin + _RESOURCE + suffix
-        status, document = await fetcher.get_json(url, STEP, deadline)
+        status, document = await fetcher.get_json(url, DISCOVERY, deadline)
         if status >= 500:
             raise _problem("the server's resource metadata cannot be had now", url, status)
         if status == 200 and document is not None:
@@ -150,7 +151,7 @@ async def find_resource(fetcher: Fetcher, server: Url, named: str | None, deadli
 async def _named_resource(fetcher: Fetcher, server: Url, named: str, deadline: float) -> Resource:
     if _origin(named) != server.origin:
         raise _problem("the challenge names resource metadata on another origin than the server's", named)
-    status, document = await fetcher.get_json(named, STEP, deadline)
+    status, document = await fetcher.get_json(named, DISCOVERY, deadline)
     if status != 200 or document is None:
         raise _problem("the resource metadata that the challenge names cannot be had", named, status)
     return _resource(document, server, named)
@@ -236,7 +237,7 @@ async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legac
     refusal = None
     status = 404
     for url in candidates(issuer):
-        status, document = await fetcher.get_json(url, STEP, deadline)
+        status, document = await fetcher.get_json(url, DISCOVERY, deadline)
         if status == 200 and document is not None:
             stated = document.get("issuer")
             if stated == issuer or (legacy and stated == f"{issuer}/"):
@@ -265,5 +266,5 @@ def default_metadata(origin: str) -> Metadata:
     return Metadata(origin, f"{origin}/token", {**endpoints, "code_challenge_methods_supported": ["S256"]})
 
 
-def _problem(message: str, url: str, status: int | None = None) -> AuthDiscoveryError:
-    return AuthDiscoveryError(message, step=STEP, url=url, status=status)
+def _problem(message: str, url: str, status: int | None = None) -> AuthError:
+    return auth_error(DISCOVERY, message, url=url or None, status=status)

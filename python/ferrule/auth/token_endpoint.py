@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from .._http.url import parse_url
 from .._value import Frozen
-from ..errors import AuthTokenError, ConfigError
+from ..errors import ConfigError
+from .steps import TOKEN, refused
+from .tokens import Token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
     from .discovery import Metadata
     from .fetch import Answer, Fetcher
     from .keys import SigningKey
     from .proofs import Proofs
-    from .tokens import Token
 
-STEP = "token"
 NONE = "none"
 BASIC = "client_secret_basic"
 POST = "client_secret_post"
@@ -113,9 +113,7 @@ def check_method(method: str | None, *, secret: bool, key: bool) -> None:
         raise ConfigError(f"{method} needs private_key")
 
 
-def authenticate(
-    identity: ClientIdentity, audience: str, wall: float
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def authenticate(identity: ClientIdentity, audience: str, wall: float) -> tuple[list[tuple[str, str]], dict[str, str]]:
     """What a request to the token endpoint carries to say who asks: headers and fields.
 
     Args:
@@ -124,17 +122,17 @@ def authenticate(
         wall: Seconds since the epoch.
     """
     if identity.method == BASIC:
-        return [("Authorization", _basic(identity.client_id, identity.client_secret or ""))], []
-    fields = [("client_id", identity.client_id)]
+        return [("Authorization", _basic(identity.client_id, identity.client_secret or ""))], {}
+    fields = {"client_id": identity.client_id}
     if identity.method == POST:
-        fields.append(("client_secret", identity.client_secret or ""))
+        fields["client_secret"] = identity.client_secret or ""
     elif identity.method == PRIVATE_KEY:
         from .assertions import client_assertion
 
         if identity.key is None:
             raise ConfigError(f"{PRIVATE_KEY} needs private_key")
-        fields.append(("client_assertion_type", _ASSERTION_TYPE))
-        fields.append(("client_assertion", client_assertion(identity.key, identity.client_id, audience, wall)))
+        fields["client_assertion_type"] = _ASSERTION_TYPE
+        fields["client_assertion"] = client_assertion(identity.key, identity.client_id, audience, wall)
     return [], fields
 
 
@@ -151,9 +149,11 @@ async def request_token(
     fetcher: Fetcher,
     metadata: Metadata,
     identity: ClientIdentity,
-    fields: Sequence[tuple[str, str]],
+    fields: Mapping[str, str],
     deadline: float,
     *,
+    asked: str | None = None,
+    earlier: Token | None = None,
     proofs: Proofs | None = None,
 ) -> Token:
     """Ask for a token once; with DPoP a second time when the server wants a nonce (RFC 9449, section 8).
@@ -164,26 +164,28 @@ async def request_token(
         identity: Who asks.
         fields: The grant and what belongs to it.
         deadline: Until when.
+        asked: The scopes that were asked for, where the fields do not say.
+        earlier: What is being refreshed.
         proofs: What binds the token to a key, or None.
 
     Raises:
-        AuthTokenError: It was refused, or the answer is no token. `.error` is the OAuth error code.
+        AuthTokenError: It was refused (`.error` is the OAuth error code), or the answer is no token.
     """
+    wall = fetcher.io.wall()
     answer = await _ask(fetcher, metadata, identity, fields, deadline, proofs)
     if proofs is not None and _wants_nonce(answer):
         answer = await _ask(fetcher, metadata, identity, fields, deadline, proofs)
+    url = metadata.token_endpoint
     if answer.status != 200 or answer.json is None:
-        raise refusal(answer, metadata.token_endpoint)
-    from .tokens import Token
-
-    asked = dict(fields)
+        raise refused(TOKEN, "the authorization server gave no token", url, answer.status, answer.json)
     return Token.from_response(
         answer.json,
-        now=fetcher.io.wall(),
-        url=metadata.token_endpoint,
+        now=wall,
+        url=url,
         issuer=metadata.issuer,
-        resource=asked.get("resource"),
-        scope=asked.get("scope"),
+        resource=fields.get("resource"),
+        asked=fields.get("scope", asked),
+        earlier=earlier,
     )
 
 
@@ -191,7 +193,7 @@ async def _ask(
     fetcher: Fetcher,
     metadata: Metadata,
     identity: ClientIdentity,
-    fields: Sequence[tuple[str, str]],
+    fields: Mapping[str, str],
     deadline: float,
     proofs: Proofs | None,
 ) -> Answer:
@@ -199,29 +201,14 @@ async def _ask(
     wall = fetcher.io.wall()
     headers, own = authenticate(identity, metadata.issuer, wall)
     if proofs is None:
-        return await fetcher.post_form(url, [*fields, *own], headers, STEP, deadline)
+        return await fetcher.post_form(url, {**fields, **own}, headers, TOKEN, deadline)
     proofs.offer(metadata.document.get("dpop_signing_alg_values_supported"))
     origin = parse_url(url).origin
     headers.append(("DPoP", proofs.make("POST", origin, url, wall)))
-    answer = await fetcher.post_form(url, [*fields, *own], headers, STEP, deadline)
+    answer = await fetcher.post_form(url, {**fields, **own}, headers, TOKEN, deadline)
     proofs.note(origin, answer.headers.get("dpop-nonce"))
     return answer
 
 
 def _wants_nonce(answer: Answer) -> bool:
     return answer.status in (400, 401) and (answer.json or {}).get("error") == "use_dpop_nonce"
-
-
-def refusal(answer: Answer, url: str) -> AuthTokenError:
-    """The error for an answer that is no token; RFC 6749, section 5.2 says what it may hold."""
-    document = answer.json or {}
-    error = document.get("error")
-    description = document.get("error_description")
-    return AuthTokenError(
-        "the authorization server gave no token",
-        status=answer.status,
-        error=error if isinstance(error, str) else None,
-        description=description if isinstance(description, str) else None,
-        step=STEP,
-        url=url,
-    )

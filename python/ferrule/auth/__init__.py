@@ -1,0 +1,42 @@
+"""How requests are authorized: a token, a browser log-in, a service's own credentials, or a class of one's own.
+
+Names only; each comes from its module when it is first asked for.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .interface import Auth as Auth
+    from .interface import AuthContext as AuthContext
+    from .interface import AuthRequest as AuthRequest
+    from .interface import Challenge as Challenge
+    from .static import BasicAuth as BasicAuth
+    from .static import BearerAuth as BearerAuth
+    from .tokens import Token as Token
+
+_HOMES = {
+    "Auth": "interface",
+    "AuthContext": "interface",
+    "AuthRequest": "interface",
+    "BasicAuth": "static",
+    "BearerAuth": "static",
+    "Challenge": "interface",
+    "Token": "tokens",
+}
+
+__all__ = ["Auth", "AuthContext", "AuthRequest", "BasicAuth", "BearerAuth", "Challenge", "Token"]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,192 @@
+"""How anything authorizes requests: what a transport asks, and what it is asked with.
+
+Knows values and the contract; nothing of OAuth. A subclass of `Auth` with a `headers` method is enough:
+
+    class Signed(Auth):
+        def headers(self, request):
+            return [("Authorization", "Sig " + sign(request.method, request.url))]
+"""
+
+from __future__ import annotations
+
+from .._value import Frozen
+from .challenges import choose, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable
+
+    from .._http.url import Url
+    from .._io.interface import IO
+    from ..limits import Limits
+    from .challenges import Scheme
+    from .fetch import Fetcher, Way
+
+    Headers = list[tuple[str, str]]
+
+
+class AuthRequest(Frozen):
+    """A request that is to be authorized, or that was refused.
+
+    Attributes:
+        method: The HTTP method.
+        url: Where it goes, without user and fragment.
+        sent: The headers that this `Auth` gave for it when it was refused; empty before that.
+    """
+
+    __slots__ = ("method", "sent", "url")
+
+    method: str
+    url: str
+    sent: tuple[tuple[str, str], ...]
+
+    def __init__(self, method: str, url: str, sent: tuple[tuple[str, str], ...] = ()) -> None:
+        self._set("method", method)
+        self._set("url", url)
+        self._set("sent", sent)
+
+    def __repr__(self) -> str:
+        return f"<AuthRequest {self.method} {self.url.partition('?')[0]}, {len(self.sent)} headers sent>"
+
+
+class Challenge(Frozen):
+    """A 401, or a 403 that says that the scope is insufficient.
+
+    Attributes:
+        status: 401 or 403.
+        www_authenticate: Every such header as received.
+        dpop_nonce: The `DPoP-Nonce` header, or None (RFC 9449, section 9).
+        schemes: The challenges in `www_authenticate`.
+        scheme: The one of them that counts: Bearer, or else DPoP; None when there is neither.
+    """
+
+    __slots__ = ("dpop_nonce", "schemes", "status", "www_authenticate")
+
+    status: int
+    www_authenticate: tuple[str, ...]
+    dpop_nonce: str | None
+    schemes: tuple[Scheme, ...]
+
+    def __init__(
+        self,
+        status: int,
+        www_authenticate: Iterable[str] = (),
+        dpop_nonce: str | None = None,
+        schemes: Iterable[Scheme] | None = None,
+    ) -> None:
+        values = tuple(www_authenticate)
+        self._set("status", status)
+        self._set("www_authenticate", values)
+        self._set("dpop_nonce", dpop_nonce)
+        self._set("schemes", tuple(parse(values) if schemes is None else schemes))
+
+    @property
+    def scheme(self) -> Scheme | None:
+        """The challenge that counts."""
+        return choose(list(self.schemes))
+
+    def param(self, name: str) -> str | None:
+        """A parameter of the challenge that counts, such as "error", "scope" or "resource_metadata"."""
+        scheme = self.scheme
+        return None if scheme is None else scheme.params.get(name)
+
+    @property
+    def wants_scope(self) -> bool:
+        """Does it say that the token's scope is insufficient (RFC 6750, section 3.1)?"""
+        return any(one.params.get("error") == "insufficient_scope" for one in self._counting())
+
+    @property
+    def wants_nonce(self) -> bool:
+        """Does it say that the proof needs the nonce that came with it (RFC 9449, section 9)?"""
+        return self.dpop_nonce is not None and any(
+            one.params.get("error") == "use_dpop_nonce" for one in self._counting()
+        )
+
+    def _counting(self) -> list[Scheme]:
+        return [one for one in self.schemes if one.name in ("bearer", "dpop")]
+
+    def __repr__(self) -> str:
+        return f"<Challenge {self.status}, {len(self.schemes)} schemes>"
+
+
+class AuthContext:
+    """Where an `Auth` is used: one view of a client, and the server it talks to.
+
+    Attributes:
+        io: Everything that waits. Nothing may hold it beyond the client.
+        limits: The client's bounds.
+        server: The server's URL, as the user gave it.
+    """
+
+    __slots__ = ("_way", "io", "limits", "server")
+
+    def __init__(self, io: IO, limits: Limits, server: Url, way: Way | None = None) -> None:
+        self.io = io
+        self.limits = limits
+        self.server = server
+        self._way = way
+
+    def fetcher(self, allow_hosts: Iterable[str] = ()) -> Fetcher:
+        """Requests to authorization servers, under the same TLS and proxy settings as the client's own.
+
+        Args:
+            allow_hosts: Hosts that may be at private addresses: see `guard`.
+        """
+        from .fetch import Fetcher
+
+        return Fetcher(self.io, self.limits, self.server, way=self._way, allow_hosts=allow_hosts)
+
+    def __repr__(self) -> str:
+        return f"<AuthContext for {self.server.label}>"
+
+
+class Auth:
+    """The base of everything that authorizes requests.
+
+    The transport calls `headers` for each request. If that gives None it calls `prepare` first, before anything is
+    sent. After a 401, or a 403 with `insufficient_scope`, it calls `react`, and sends the request once more if that
+    returns True: at most once for each cause (401, insufficient scope, a DPoP nonce) in one round of a call.
+
+    `prepare` and `react` may wait: a subclass makes them plain functions, or coroutine functions for `AsyncClient`.
+    They must not call the client they authorize.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def bind(self, context: AuthContext) -> Auth:
+        """The object that a view of a client asks from now on: this one, unless it keeps something for each server."""
+        return self
+
+    def headers(self, request: AuthRequest) -> Headers | None:
+        """The headers for this request, now, without waiting; None: `prepare` has to be called first."""
+        return []
+
+    def prepare(self, request: AuthRequest, deadline: float) -> Awaitable[Headers | None] | Headers | None:
+        """Get what is missing.
+
+        Args:
+            request: What is to be sent.
+            deadline: When the caller gives up, on `IO.now`'s clock.
+
+        Returns:
+            The headers for this one request; or None, and `headers` is asked again.
+        """
+        return None
+
+    def react(self, request: AuthRequest, response: Challenge, deadline: float) -> Awaitable[bool] | bool:
+        """After the server refused.
+
+        Returns:
+            Whether to send the request once more, with what `headers` gives then.
+        """
+        return False
+
+    def partition(self) -> bytes | None:
+        """What tells answers to this authorization apart from answers to others, in a cache; no secret.
+
+        None: that is unknown, and nothing is shared.
+        """
+        return None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
