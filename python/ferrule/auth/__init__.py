@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from .interface import AuthContext as AuthContext
     from .interface import AuthRequest as AuthRequest
     from .interface import Challenge as Challenge
+    from .oauth import OAuth as OAuth
     from .static import BasicAuth as BasicAuth
     from .static import BearerAuth as BearerAuth
+    from .stores import FileStore as FileStore
+    from .stores import KeyringStore as KeyringStore
+    from .stores import MemoryStore as MemoryStore
+    from .stores import TokenStore as TokenStore
     from .tokens import Token as Token
 
 _HOMES = {
@@ -22,10 +27,28 @@ _HOMES = {
     "BasicAuth": "static",
     "BearerAuth": "static",
     "Challenge": "interface",
+    "FileStore": "stores",
+    "KeyringStore": "stores",
+    "MemoryStore": "stores",
+    "OAuth": "oauth",
     "Token": "tokens",
+    "TokenStore": "stores",
 }
 
-__all__ = ["Auth", "AuthContext", "AuthRequest", "BasicAuth", "BearerAuth", "Challenge", "Token"]
+__all__ = [
+    "Auth",
+    "AuthContext",
+    "AuthRequest",
+    "BasicAuth",
+    "BearerAuth",
+    "Challenge",
+    "FileStore",
+    "KeyringStore",
+    "MemoryStore",
+    "OAuth",
+    "Token",
+    "TokenStore",
+]
 
 
 def __getattr__(name: str) -> object:
