@@ -100,6 +100,7 @@ class Request:
                 # OpenID Connect Core, section 11: without consent the scope is ignored.
                 parameters["prompt"] = "consent"
         if self._proofs is not None:
+            self._proofs.offer(self._metadata.document.get("dpop_signing_alg_values_supported"))
             parameters["dpop_jkt"] = self._proofs.key.thumbprint()
         base = endpoint.partition("#")[0]
         return f"{base}{'&' if '?' in base else '?'}{urlencode(parameters)}"
