@@ -7,10 +7,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .dpop import DPoP as DPoP
     from .interface import Auth as Auth
     from .interface import AuthContext as AuthContext
     from .interface import AuthRequest as AuthRequest
     from .interface import Challenge as Challenge
+    from .keys import SigningKey as SigningKey
+    from .machine import ClientCredentials as ClientCredentials
+    from .machine import EnterpriseManaged as EnterpriseManaged
+    from .machine import JWTBearer as JWTBearer
     from .static import BasicAuth as BasicAuth
     from .static import BearerAuth as BearerAuth
     from .tokens import Token as Token
@@ -22,10 +27,28 @@ _HOMES = {
     "BasicAuth": "static",
     "BearerAuth": "static",
     "Challenge": "interface",
+    "ClientCredentials": "machine",
+    "DPoP": "dpop",
+    "EnterpriseManaged": "machine",
+    "JWTBearer": "machine",
+    "SigningKey": "keys",
     "Token": "tokens",
 }
 
-__all__ = ["Auth", "AuthContext", "AuthRequest", "BasicAuth", "BearerAuth", "Challenge", "Token"]
+__all__ = [
+    "Auth",
+    "AuthContext",
+    "AuthRequest",
+    "BasicAuth",
+    "BearerAuth",
+    "Challenge",
+    "ClientCredentials",
+    "DPoP",
+    "EnterpriseManaged",
+    "JWTBearer",
+    "SigningKey",
+    "Token",
+]
 
 
 def __getattr__(name: str) -> object:

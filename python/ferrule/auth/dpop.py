@@ -133,4 +133,4 @@ class BoundDPoP(Auth):
 
 async def _settled(value: Awaitable[T] | T) -> T:
     """What a method said: a plain one's answer is there already, a coroutine function's is awaited."""
-    return await value if hasattr(value, "__await__") else value  # type: ignore[misc, return-value]
+    return await value if hasattr(value, "__await__") else value
