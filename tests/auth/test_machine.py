@@ -378,7 +378,11 @@ def test_a_policy_that_says_no_is_the_identity_providers_error(flavour: Flavour,
         (lambda: ClientCredentials("me", "s", private_key="p"), "not both"),
         (lambda: ClientCredentials("me", "s", token_endpoint_auth_method="tls"), "must be one of"),
         (lambda: ClientCredentials("me", "s", token_endpoint_auth_method="private_key_jwt"), "needs private_key"),
-        (lambda: ClientCredentials("me", private_key=SigningKey.generate(), algorithm="ES256"), "has its algorithm"),
+        (
+            lambda: ClientCredentials("me", private_key=SigningKey.generate(), algorithm="RS256"),
+            "cannot sign with RS256",
+        ),
+        (lambda: ClientCredentials("me", private_key=SigningKey.generate(), key_id="k"), "has another one"),
         (lambda: JWTBearer(b"x"), "expected a str, a pathlib.Path or a function"),  # type: ignore[arg-type]
         (lambda: JWTBearer("x", client_secret="s"), "need client_id"),
         (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..errors import AuthTokenError, ConfigError
 from .interface import Auth
-from .keys import ALGORITHMS, SigningKey, require_crypto
+from .keys import ALGORITHMS, as_key, require_crypto
 from .proofs import Proofs
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn, TypeVar
 
     from .interface import AuthContext, AuthRequest, Challenge, Headers
-    from .keys import PrivateKey
+    from .keys import PrivateKey, SigningKey
 
     T = TypeVar("T")
 
@@ -54,11 +54,7 @@ class DPoP(Auth):
         require_crypto()
         if algorithm is not None and algorithm not in ALGORITHMS:
             raise ConfigError(f"algorithm: expected one of {', '.join(ALGORITHMS)}")
-        key = None
-        if isinstance(private_key, SigningKey):
-            key = private_key
-        elif private_key is not None:
-            key = SigningKey(private_key, algorithm)
+        key = None if private_key is None else as_key(private_key, algorithm)
         self._inner = inner
         self._proofs = Proofs(key, algorithm)
         if hasattr(inner, "proofs"):

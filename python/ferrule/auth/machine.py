@@ -64,7 +64,7 @@ class Credentials:
         check_method(method, secret=secret is not None, key=private_key is not None)
         self._client_id = client_id
         self._secret = secret
-        self._key = None if private_key is None else _signing_key(private_key, algorithm, key_id)
+        self._key = _signing_key(private_key, algorithm, key_id)
         self._method = method
 
     def identity(self, metadata: Metadata | None) -> ClientIdentity:
@@ -293,14 +293,12 @@ class EnterpriseManaged(Granted):
         return grant
 
 
-def _signing_key(given: Any, algorithm: str | None, key_id: str | None) -> SigningKey:
-    from .keys import SigningKey
+def _signing_key(given: Any, algorithm: str | None, key_id: str | None) -> SigningKey | None:
+    if given is None:
+        return None
+    from .keys import as_key
 
-    if not isinstance(given, SigningKey):
-        return SigningKey(given, algorithm, key_id=key_id)
-    if algorithm is not None or key_id is not None:
-        raise ConfigError("private_key: a SigningKey has its algorithm and key_id already")
-    return given
+    return as_key(given, algorithm, key_id)
 
 
 def _checked(assertion: Assertion, name: str) -> Assertion:
