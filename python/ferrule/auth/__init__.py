@@ -7,10 +7,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .dpop import DPoP as DPoP
     from .interface import Auth as Auth
     from .interface import AuthContext as AuthContext
     from .interface import AuthRequest as AuthRequest
     from .interface import Challenge as Challenge
+    from .keys import SigningKey as SigningKey
+    from .machine import ClientCredentials as ClientCredentials
+    from .machine import EnterpriseManaged as EnterpriseManaged
+    from .machine import JWTBearer as JWTBearer
     from .oauth import OAuth as OAuth
     from .static import BasicAuth as BasicAuth
     from .static import BearerAuth as BearerAuth
@@ -27,10 +32,15 @@ _HOMES = {
     "BasicAuth": "static",
     "BearerAuth": "static",
     "Challenge": "interface",
+    "ClientCredentials": "machine",
+    "DPoP": "dpop",
+    "EnterpriseManaged": "machine",
     "FileStore": "stores",
+    "JWTBearer": "machine",
     "KeyringStore": "stores",
     "MemoryStore": "stores",
     "OAuth": "oauth",
+    "SigningKey": "keys",
     "Token": "tokens",
     "TokenStore": "stores",
 }
@@ -42,10 +52,15 @@ __all__ = [
     "BasicAuth",
     "BearerAuth",
     "Challenge",
+    "ClientCredentials",
+    "DPoP",
+    "EnterpriseManaged",
     "FileStore",
+    "JWTBearer",
     "KeyringStore",
     "MemoryStore",
     "OAuth",
+    "SigningKey",
     "Token",
     "TokenStore",
 ]

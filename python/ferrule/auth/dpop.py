@@ -6,18 +6,20 @@ made by `proofs`; the token request's are sent by `token_endpoint`.
 
 from __future__ import annotations
 
-from .._http.url import parse_url
 from ..errors import AuthTokenError, ConfigError
 from .interface import Auth
-from .keys import ALGORITHMS, SigningKey, require_crypto
+from .keys import ALGORITHMS, as_key, require_crypto
 from .proofs import Proofs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from collections.abc import Awaitable
+    from typing import NoReturn, TypeVar
 
     from .interface import AuthContext, AuthRequest, Challenge, Headers
-    from .keys import PrivateKey
+    from .keys import PrivateKey, SigningKey
+
+    T = TypeVar("T")
 
 
 class DPoP(Auth):
@@ -52,11 +54,7 @@ class DPoP(Auth):
         require_crypto()
         if algorithm is not None and algorithm not in ALGORITHMS:
             raise ConfigError(f"algorithm: expected one of {', '.join(ALGORITHMS)}")
-        key = None
-        if isinstance(private_key, SigningKey):
-            key = private_key
-        elif private_key is not None:
-            key = SigningKey(private_key, algorithm)
+        key = None if private_key is None else as_key(private_key, algorithm)
         self._inner = inner
         self._proofs = Proofs(key, algorithm)
         if hasattr(inner, "proofs"):
@@ -93,8 +91,7 @@ class BoundDPoP(Auth):
 
     async def prepare(self, request: AuthRequest, deadline: float) -> Headers | None:
         """See `Auth.prepare`."""
-        given = await self._context.io.call(self._inner.prepare, request, deadline)
-        return self._proven(request, given)
+        return self._proven(request, await _settled(self._inner.prepare(request, deadline)))
 
     async def react(self, request: AuthRequest, response: Challenge, deadline: float) -> bool:
         """See `Auth.react`. A nonce that was not known is reason enough to send the request once more."""
@@ -104,7 +101,7 @@ class BoundDPoP(Auth):
         offered = response.param("algs")
         if offered is not None:
             self._proofs.offer(offered.split())
-        return bool(await self._context.io.call(self._inner.react, request, response, deadline))
+        return await _settled(self._inner.react(request, response, deadline))
 
     def partition(self) -> bytes | None:
         """See `Auth.partition`."""
@@ -123,8 +120,13 @@ class BoundDPoP(Auth):
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "dpop":
             raise AuthTokenError("the token is not bound to a key", step="token", url=self._context.server.label)
-        origin = parse_url(request.url).origin
-        return self._proofs.make(request.method, origin, request.url, self._context.io.wall(), token)
+        context = self._context
+        return self._proofs.make(request.method, context.server.origin, request.url, context.io.wall(), token)
 
     def __repr__(self) -> str:
         return f"<DPoP over {self._inner!r}>"
+
+
+async def _settled(value: Awaitable[T] | T) -> T:
+    """What a method said: a plain one's answer is there already, a coroutine function's is awaited."""
+    return await value if hasattr(value, "__await__") else value

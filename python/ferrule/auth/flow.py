@@ -10,12 +10,11 @@ shared between event loops and threads, so each of their attributes is replaced 
 from __future__ import annotations
 
 from .._value import Frozen
-from ..errors import AuthDiscoveryError, ConfigError
-from .discovery import STEP as DISCOVERY
 from .discovery import find_metadata, find_resource
 from .guard import allowed_names
 from .interface import Auth
 from .static import digest
+from .steps import DISCOVERY, auth_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,10 +55,10 @@ class Wanted(Frozen):
         self._set("resource", resource)
         self._set("scope", scope)
 
-    def fields(self) -> list[tuple[str, str]]:
+    def fields(self) -> dict[str, str]:
         """As fields of a request (RFC 8707, section 2.2; RFC 6749, section 3.3)."""
-        scope = [("scope", self.scope)] if self.scope else []
-        return [("resource", self.resource), *scope]
+        scope = {"scope": self.scope} if self.scope else {}
+        return {"resource": self.resource, **scope}
 
 
 class Standing:
@@ -98,7 +97,8 @@ class Flow(Auth):
 
     def bind(self, context: AuthContext) -> BoundFlow:
         """The flow as one view of a client uses it."""
-        return BoundFlow(self, context, self._standings.setdefault(context.server.origin + context.server.target, Standing()))
+        key = context.server.origin + context.server.target
+        return BoundFlow(self, context, self._standings.setdefault(key, Standing()))
 
     async def ask(self, context: AuthContext, fetcher: Fetcher, wanted: Wanted, deadline: float) -> Token:
         """Ask for a token once.
@@ -127,11 +127,8 @@ class Flow(Auth):
             return issuers[0]
         if self._issuer in issuers:
             return self._issuer
-        raise AuthDiscoveryError(
-            "the server trusts another authorization server than the one the credentials are for (issuer)",
-            step=DISCOVERY,
-            url=context.server.label,
-        )
+        message = "the server trusts another authorization server than the one the credentials are for (issuer)"
+        raise auth_error(DISCOVERY, message, url=context.server.label)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self._standings)} servers>"
@@ -164,14 +161,13 @@ class BoundFlow(Auth):
     async def react(self, request: AuthRequest, response: Challenge, deadline: float) -> bool:
         """See `Auth.react`."""
         standing = self._standing
-        sent = dict(request.sent).get("Authorization")
+        if dict(standing.headers).get("Authorization") != dict(request.sent).get("Authorization"):
+            return True  # another request was refused before, and there is a new token already
         if response.status == 403 and not self._take_scope(response):
             return False
-        if dict(standing.headers).get("Authorization") != sent:
-            return True  # another request was refused before, and there is a new token already
         if response.status == 401:
             standing.named = response.param("resource_metadata")
-            standing.scope = united(standing.scope, response.param("scope") or "")
+            standing.scope = united(standing.scope, response.param("scope") or "")[:_LONGEST_SCOPE]
         standing.wanted = None
         await self._renew(standing.token, deadline)
         return True
@@ -208,7 +204,8 @@ class BoundFlow(Auth):
             fetcher.close()
         standing.wanted = wanted
         standing.renew_at = _renewal(token, asked_at)
-        standing.headers = [("Authorization", f"{'DPoP' if token.token_type == 'dpop' else 'Bearer'} {token.access_token}")]
+        scheme = "DPoP" if token.token_type == "dpop" else "Bearer"
+        standing.headers = [("Authorization", f"{scheme} {token.access_token}")]
         standing.token = token
 
     def partition(self) -> bytes | None:

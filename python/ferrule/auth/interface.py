@@ -126,15 +126,16 @@ class AuthContext:
         self.server = server
         self._way = way
 
-    def fetcher(self, allow_hosts: Iterable[str] = ()) -> Fetcher:
+    def fetcher(self, allow_hosts: Iterable[str] = (), *, trusted: Url | None = None) -> Fetcher:
         """Requests to authorization servers, under the same TLS and proxy settings as the client's own.
 
         Args:
             allow_hosts: Hosts that may be at private addresses: see `guard`.
+            trusted: A URL of the user's that is asked in place of what the server names: see `guard`.
         """
         from .fetch import Fetcher
 
-        return Fetcher(self.io, self.limits, self.server, way=self._way, allow_hosts=allow_hosts)
+        return Fetcher(self.io, self.limits, trusted or self.server, way=self._way, allow_hosts=allow_hosts)
 
     def __repr__(self) -> str:
         return f"<AuthContext for {self.server.label}>"

@@ -106,6 +106,23 @@ class SigningKey:
         raise TypeError("a SigningKey cannot be pickled: it would carry its private key")
 
 
+def as_key(
+    given: str | bytes | PrivateKey | SigningKey, algorithm: str | None = None, key_id: str | None = None
+) -> SigningKey:
+    """What a user gave as a private key, as one that signs.
+
+    Raises:
+        ConfigError: As for `SigningKey`; or it is one already, and what else was given contradicts it.
+    """
+    if not isinstance(given, SigningKey):
+        return SigningKey(given, algorithm, key_id=key_id)
+    if algorithm not in (None, given.algorithm):
+        raise ConfigError(f"private_key: a key for {given.algorithm} cannot sign with {algorithm}")
+    if key_id not in (None, given.key_id):
+        raise ConfigError("key_id: the SigningKey has another one")
+    return given
+
+
 def choose_algorithm(offered: Iterable[object] | None) -> str:
     """The algorithm to make a key for: the first of ours that is among those offered; the first of all if none is said.
 

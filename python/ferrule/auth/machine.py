@@ -8,9 +8,11 @@ what becomes of the token, is said in `flow`.
 
 from __future__ import annotations
 
-from ..errors import AuthTokenError, ConfigError
+from .._http.url import parse_url
+from ..errors import ConfigError
 from .flow import Flow
-from .token_endpoint import ClientIdentity, authenticate, check_method, choose_method, refusal, request_token
+from .steps import TOKEN, refused
+from .token_endpoint import POST, ClientIdentity, authenticate, check_method, choose_method, request_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from .discovery import Metadata
     from .fetch import Fetcher
     from .flow import Wanted
+    from .interface import AuthContext
     from .keys import PrivateKey, SigningKey
     from .tokens import Token
 
@@ -33,7 +36,6 @@ _SUBJECTS = {
     "id_token": "urn:ietf:params:oauth:token-type:id_token",
     "saml2": "urn:ietf:params:oauth:token-type:saml2",
 }
-_EXCHANGE = "token exchange"
 _LONGEST_ASSERTION = 64 * 1024
 """Bytes: SAML assertions have some thousand, JWTs hundreds."""
 
@@ -62,7 +64,7 @@ class Credentials:
         check_method(method, secret=secret is not None, key=private_key is not None)
         self._client_id = client_id
         self._secret = secret
-        self._key = None if private_key is None else _signing_key(private_key, algorithm, key_id)
+        self._key = _signing_key(private_key, algorithm, key_id)
         self._method = method
 
     def identity(self, metadata: Metadata | None) -> ClientIdentity:
@@ -79,7 +81,20 @@ class Credentials:
         return f"<Credentials {self._method or 'as the server takes them'}>"
 
 
-class ClientCredentials(Flow):
+class Granted(Flow):
+    """What the flows below have in common: one request to the token endpoint, under one identity."""
+
+    __slots__ = ("_credentials",)
+
+    _credentials: Credentials
+
+    async def _request(self, fetcher: Fetcher, wanted: Wanted, grant: dict[str, str], deadline: float) -> Token:
+        identity = self._credentials.identity(wanted.metadata)
+        fields = {**grant, **wanted.fields()}
+        return await request_token(fetcher, wanted.metadata, identity, fields, deadline, proofs=self.proofs)
+
+
+class ClientCredentials(Granted):
     """A service that acts for itself, under an identity it was given beforehand.
 
     Specification: extensions/oauth-client-credentials.
@@ -93,14 +108,16 @@ class ClientCredentials(Flow):
         key_id: The `kid` that the authorization server knows the key by.
         token_endpoint_auth_method: "client_secret_basic", "client_secret_post" or "private_key_jwt"; None: the one
             that fits what was given and what the authorization server lists.
-        scopes: What to ask for; None: what the server says it needs.
-        allow_hosts: Hosts of the organisation that may have private addresses; see `OAuth`.
+        scopes: What to ask for besides what a challenge of the server's names; None: what the server says it needs.
+        issuer: The authorization server that the credentials are for, exactly as it identifies itself. They are shown
+            to no other. None: the first one that a server names; say it where you know it.
+        allow_hosts: Hosts of the organisation that may have private addresses.
 
     Raises:
         ConfigError: The arguments contradict each other, or signing lacks the extra.
     """
 
-    __slots__ = ("_credentials",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -112,22 +129,22 @@ class ClientCredentials(Flow):
         key_id: str | None = None,
         token_endpoint_auth_method: str | None = None,
         scopes: str | Iterable[str] | None = None,
+        issuer: str | None = None,
         allow_hosts: Iterable[str] = (),
     ) -> None:
-        super().__init__(scopes, allow_hosts)
+        super().__init__(scopes, issuer, allow_hosts)
         if client_secret is None and private_key is None:
             raise ConfigError("ClientCredentials: client_secret or private_key is needed")
         self._credentials = Credentials(
             client_id, client_secret, private_key, algorithm, key_id, token_endpoint_auth_method
         )
 
-    async def _ask(self, fetcher: Fetcher, wanted: Wanted, deadline: float) -> Token:
-        fields = [("grant_type", "client_credentials"), *wanted.fields()]
-        identity = self._credentials.identity(wanted.metadata)
-        return await request_token(fetcher, wanted.metadata, identity, fields, deadline, proofs=self._proofs)
+    async def ask(self, context: AuthContext, fetcher: Fetcher, wanted: Wanted, deadline: float) -> Token:
+        """See `Flow.ask`."""
+        return await self._request(fetcher, wanted, {"grant_type": "client_credentials"}, deadline)
 
 
-class JWTBearer(Flow):
+class JWTBearer(Granted):
     """A workload that proves who it is with a JWT that its platform signed: workload identity federation.
 
     Args:
@@ -141,6 +158,7 @@ class JWTBearer(Flow):
         key_id: See `ClientCredentials`.
         token_endpoint_auth_method: See `ClientCredentials`.
         scopes: See `ClientCredentials`.
+        issuer: See `ClientCredentials`.
         allow_hosts: See `ClientCredentials`.
 
     A refused assertion is not sent again, and no other grant is tried: the call fails with `AuthTokenError`.
@@ -149,7 +167,7 @@ class JWTBearer(Flow):
         ConfigError: The arguments contradict each other, or signing lacks the extra.
     """
 
-    __slots__ = ("_assertion", "_credentials")
+    __slots__ = ("_assertion",)
 
     def __init__(
         self,
@@ -162,20 +180,22 @@ class JWTBearer(Flow):
         key_id: str | None = None,
         token_endpoint_auth_method: str | None = None,
         scopes: str | Iterable[str] | None = None,
+        issuer: str | None = None,
         allow_hosts: Iterable[str] = (),
     ) -> None:
-        super().__init__(scopes, allow_hosts)
+        super().__init__(scopes, issuer, allow_hosts)
         self._assertion = _checked(assertion, "assertion")
         self._credentials = Credentials(
             client_id, client_secret, private_key, algorithm, key_id, token_endpoint_auth_method
         )
 
-    async def _ask(self, fetcher: Fetcher, wanted: Wanted, deadline: float) -> Token:
-        assertion = await _obtain(fetcher, self._assertion, wanted.metadata.issuer, "assertion")
-        return await _redeem(self, fetcher, wanted, self._credentials, assertion, deadline)
+    async def ask(self, context: AuthContext, fetcher: Fetcher, wanted: Wanted, deadline: float) -> Token:
+        """See `Flow.ask`: once, whatever comes of it (RFC 7523, section 2.1)."""
+        assertion = await _obtain(context, self._assertion, wanted.metadata.issuer, "assertion")
+        return await self._request(fetcher, wanted, {"grant_type": JWT_BEARER, "assertion": assertion}, deadline)
 
 
-class EnterpriseManaged(Flow):
+class EnterpriseManaged(Granted):
     """A user who has logged in at the company's identity provider, and needs no further log-in for the server.
 
     The identity provider exchanges the user's ID token for a grant (an ID-JAG) that is good for this server alone; the
@@ -200,13 +220,14 @@ class EnterpriseManaged(Flow):
             "client_secret_basic" or "none".
         subject_token_type: "id_token" or "saml2".
         scopes: See `ClientCredentials`.
+        issuer: See `ClientCredentials`.
         allow_hosts: See `ClientCredentials`.
 
     Raises:
         ConfigError: The arguments contradict each other, or signing lacks the extra.
     """
 
-    __slots__ = ("_credentials", "_idp", "_idp_url", "_subject", "_subject_type")
+    __slots__ = ("_idp", "_idp_url", "_subject", "_subject_type")
 
     def __init__(
         self,
@@ -224,65 +245,60 @@ class EnterpriseManaged(Flow):
         idp_token_endpoint_auth_method: str | None = None,
         subject_token_type: str = "id_token",
         scopes: str | Iterable[str] | None = None,
+        issuer: str | None = None,
         allow_hosts: Iterable[str] = (),
     ) -> None:
-        super().__init__(scopes, allow_hosts)
+        super().__init__(scopes, issuer, allow_hosts)
         if subject_token_type not in _SUBJECTS:
             raise ConfigError(f"subject_token_type: expected one of {', '.join(_SUBJECTS)}")
         self._subject = _checked(subject_token, "subject_token")
         self._subject_type = _SUBJECTS[subject_token_type]
         self._idp_url = idp_token_endpoint
-        idp_method = idp_token_endpoint_auth_method or ("none" if idp_client_secret is None else "client_secret_post")
+        idp_method = idp_token_endpoint_auth_method or (None if idp_client_secret is None else POST)
         self._idp = Credentials(idp_client_id, idp_client_secret, None, None, None, idp_method)
         self._credentials = Credentials(
             client_id, client_secret, private_key, algorithm, key_id, token_endpoint_auth_method
         )
 
-    async def _ask(self, fetcher: Fetcher, wanted: Wanted, deadline: float) -> Token:
-        grant = await self._exchange(fetcher, wanted, deadline)
-        return await _redeem(self, fetcher, wanted, self._credentials, grant, deadline)
+    async def ask(self, context: AuthContext, fetcher: Fetcher, wanted: Wanted, deadline: float) -> Token:
+        """See `Flow.ask`: both legs, since a grant is good for one token and for minutes."""
+        grant = await self._exchange(context, wanted, deadline)
+        return await self._request(fetcher, wanted, {"grant_type": JWT_BEARER, "assertion": grant}, deadline)
 
-    async def _exchange(self, fetcher: Fetcher, wanted: Wanted, deadline: float) -> str:
-        """The first leg: the user's identity for a grant that is good at one authorization server for one resource."""
+    async def _exchange(self, context: AuthContext, wanted: Wanted, deadline: float) -> str:
+        """The user's identity for a grant that is good at one authorization server for one resource (RFC 8693)."""
         url = self._idp_url
-        subject = await _obtain(fetcher, self._subject, url, "subject_token")
-        headers, own = authenticate(self._idp.identity(None), url, fetcher.io.wall())
-        fields = [
-            ("grant_type", TOKEN_EXCHANGE),
-            ("requested_token_type", ID_JAG),
-            ("audience", wanted.metadata.issuer),
-            *wanted.fields(),
-            ("subject_token", subject),
-            ("subject_token_type", self._subject_type),
-            *own,
-        ]
-        answer = await self._idp_fetcher(fetcher).post_form(url, fields, headers, _EXCHANGE, deadline)
-        document = answer.json or {}
+        subject = await _obtain(context, self._subject, url, "subject_token")
+        headers, own = authenticate(self._idp.identity(None), url, context.io.wall())
+        fields = {
+            "grant_type": TOKEN_EXCHANGE,
+            "requested_token_type": ID_JAG,
+            "audience": wanted.metadata.issuer,
+            **wanted.fields(),
+            "subject_token": subject,
+            "subject_token_type": self._subject_type,
+            **own,
+        }
+        fetcher = context.fetcher(trusted=parse_url(url))  # the user named it, no peer
+        try:
+            answer = await fetcher.post_form(url, fields, headers, TOKEN, deadline)
+        finally:
+            fetcher.close()
+        said = answer.json or {}
         if answer.status != 200:
-            raise refusal(answer, url, step=_EXCHANGE)
-        grant = document.get("access_token")
-        if document.get("issued_token_type") != ID_JAG or not isinstance(grant, str) or not grant:
-            raise AuthTokenError("the identity provider gave something else than a grant", step=_EXCHANGE, url=url)
+            raise refused(TOKEN, "the identity provider exchanged no token", url, answer.status, said)
+        grant = said.get("access_token")
+        if said.get("issued_token_type") != ID_JAG or not isinstance(grant, str) or not grant:
+            raise refused(TOKEN, "the identity provider gave something else than a grant (issued_token_type)", url)
         return grant
 
 
-async def _redeem(
-    flow: Flow, fetcher: Fetcher, wanted: Wanted, credentials: Credentials, assertion: str, deadline: float
-) -> Token:
-    """The JWT-bearer grant (RFC 7523, section 2.1): once, whatever comes of it."""
-    fields = [("grant_type", JWT_BEARER), ("assertion", assertion), *wanted.fields()]
-    identity = credentials.identity(wanted.metadata)
-    return await request_token(fetcher, wanted.metadata, identity, fields, deadline, proofs=flow.proofs)
+def _signing_key(given: Any, algorithm: str | None, key_id: str | None) -> SigningKey | None:
+    if given is None:
+        return None
+    from .keys import as_key
 
-
-def _signing_key(given: Any, algorithm: str | None, key_id: str | None) -> SigningKey:
-    from .keys import SigningKey
-
-    if not isinstance(given, SigningKey):
-        return SigningKey(given, algorithm, key_id=key_id)
-    if algorithm is not None or key_id is not None:
-        raise ConfigError("private_key: a SigningKey has its algorithm and key_id already")
-    return given
+    return as_key(given, algorithm, key_id)
 
 
 def _checked(assertion: Assertion, name: str) -> Assertion:
@@ -291,14 +307,14 @@ def _checked(assertion: Assertion, name: str) -> Assertion:
     raise ConfigError(f"{name}: expected a str, a pathlib.Path or a function that returns a str")
 
 
-async def _obtain(fetcher: Fetcher, assertion: Assertion, audience: str, name: str) -> str:
+async def _obtain(context: AuthContext, assertion: Assertion, audience: str, name: str) -> str:
     """The assertion as it is now; spaces around it are not part of it (files end with a line feed)."""
     if isinstance(assertion, str):
         text = assertion
     elif callable(assertion):
-        text = await fetcher.io.call(assertion, audience)
+        text = await context.io.call(assertion, audience)
     else:
-        text = await fetcher.io.aside(_read, assertion, name)
+        text = await context.io.aside(_read, assertion, name)
     if not isinstance(text, str):
         raise ConfigError(f"{name}: the function must return a str, not {type(text).__name__}")
     text = text.strip()

@@ -29,10 +29,10 @@ class Proofs:
         algorithm: What a new key signs with; None: the first of ours that the servers take.
     """
 
-    __slots__ = ("_algorithm", "_key", "_nonces", "_offered")
+    __slots__ = ("_algorithm", "_keys", "_nonces", "_offered")
 
     def __init__(self, key: SigningKey | None = None, algorithm: str | None = None) -> None:
-        self._key = key
+        self._keys = [] if key is None else [key]
         self._algorithm = algorithm
         self._offered: Iterable[object] | None = None
         self._nonces: dict[str, str] = {}
@@ -45,11 +45,12 @@ class Proofs:
     @property
     def key(self) -> SigningKey:
         """The key, made if there is none yet."""
-        if self._key is None:
+        if not self._keys:
             from .keys import choose_algorithm
 
-            self._key = SigningKey.generate(self._algorithm or choose_algorithm(self._offered))
-        return self._key
+            # Two threads may make one each; both use the first.
+            self._keys.append(SigningKey.generate(self._algorithm or choose_algorithm(self._offered)))
+        return self._keys[0]
 
     def note(self, origin: str, nonce: str | None) -> bool:
         """Keep the nonce of an answer for the next requests to that origin.
@@ -87,4 +88,4 @@ class Proofs:
         return sign_jwt(key, {"typ": "dpop+jwt", "jwk": key.public_jwk()}, claims)
 
     def __repr__(self) -> str:
-        return f"<Proofs {self._key.algorithm if self._key else 'unused'}>"
+        return f"<Proofs {self._keys[0].algorithm if self._keys else 'unused'}>"

@@ -27,14 +27,13 @@ BASIC = "client_secret_basic"
 POST = "client_secret_post"
 PRIVATE_KEY = "private_key_jwt"
 METHODS = (NONE, BASIC, POST, PRIVATE_KEY)
-_ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 class ClientIdentity(Frozen):
     """Who the client is to one authorization server.
 
     Attributes:
-        client_id: Its name there.
+        client_id: Its name there; "" where an assertion alone says who asks.
         client_secret: Its password there, if it has one.
         method: How it proves who it is at the token endpoint: one of `METHODS`.
         key: What it signs with, for `private_key_jwt`.
@@ -123,16 +122,19 @@ def authenticate(identity: ClientIdentity, audience: str, wall: float) -> tuple[
     """
     if identity.method == BASIC:
         return [("Authorization", _basic(identity.client_id, identity.client_secret or ""))], {}
+    if not identity.client_id:
+        return [], {}
     fields = {"client_id": identity.client_id}
     if identity.method == POST:
         fields["client_secret"] = identity.client_secret or ""
     elif identity.method == PRIVATE_KEY:
-        from .assertions import client_assertion
+        from .assertions import ASSERTION_TYPE, client_assertion
 
         if identity.key is None:
             raise ConfigError(f"{PRIVATE_KEY} needs private_key")
-        fields["client_assertion_type"] = _ASSERTION_TYPE
-        fields["client_assertion"] = client_assertion(identity.key, identity.client_id, audience, wall)
+        # Without client_id: the assertion says it (extensions/oauth-client-credentials).
+        assertion = client_assertion(identity.key, identity.client_id, audience, wall)
+        return [], {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
     return [], fields
 
 
@@ -178,7 +180,7 @@ async def request_token(
     url = metadata.token_endpoint
     if answer.status != 200 or answer.json is None:
         raise refused(TOKEN, "the authorization server gave no token", url, answer.status, answer.json)
-    return Token.from_response(
+    token = Token.from_response(
         answer.json,
         now=wall,
         url=url,
@@ -187,6 +189,12 @@ async def request_token(
         asked=fields.get("scope", asked),
         earlier=earlier,
     )
+    if (token.token_type == "dpop") != (proofs is not None):
+        message = (
+            "the token is not bound to the key of DPoP" if proofs else "the token needs DPoP(...) around this Auth"
+        )
+        raise refused(TOKEN, message, url)
+    return token
 
 
 async def _ask(
