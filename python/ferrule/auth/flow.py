@@ -154,9 +154,10 @@ class BoundFlow(Auth):
             return None
         return standing.headers
 
-    async def prepare(self, request: AuthRequest, deadline: float) -> None:
-        """See `Auth.prepare`: the token is about to end."""
+    async def prepare(self, request: AuthRequest, deadline: float) -> Headers:
+        """See `Auth.prepare`: the token is about to end. The new one is used once, however short it lives."""
         await self._renew(self._standing.token, deadline)
+        return self._standing.headers
 
     async def react(self, request: AuthRequest, response: Challenge, deadline: float) -> bool:
         """See `Auth.react`."""
