@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from .machine import ClientCredentials as ClientCredentials
     from .machine import EnterpriseManaged as EnterpriseManaged
     from .machine import JWTBearer as JWTBearer
+    from .oauth import OAuth as OAuth
     from .static import BasicAuth as BasicAuth
     from .static import BearerAuth as BearerAuth
+    from .stores import FileStore as FileStore
+    from .stores import KeyringStore as KeyringStore
+    from .stores import MemoryStore as MemoryStore
+    from .stores import TokenStore as TokenStore
     from .tokens import Token as Token
 
 _HOMES = {
@@ -30,9 +35,14 @@ _HOMES = {
     "ClientCredentials": "machine",
     "DPoP": "dpop",
     "EnterpriseManaged": "machine",
+    "FileStore": "stores",
     "JWTBearer": "machine",
+    "KeyringStore": "stores",
+    "MemoryStore": "stores",
+    "OAuth": "oauth",
     "SigningKey": "keys",
     "Token": "tokens",
+    "TokenStore": "stores",
 }
 
 __all__ = [
@@ -45,9 +55,14 @@ __all__ = [
     "ClientCredentials",
     "DPoP",
     "EnterpriseManaged",
+    "FileStore",
     "JWTBearer",
+    "KeyringStore",
+    "MemoryStore",
+    "OAuth",
     "SigningKey",
     "Token",
+    "TokenStore",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Secrets of one authorization request: PKCE's verifier and challenge, and the state (RFC 7636, RFC 6749 section 10.12).
+"""Secrets of one authorization request: PKCE's verifier and challenge, and the state (RFC 7636; RFC 6749, 10.12).
 
 Knows random bytes and hashes. Does not know what they are sent with.
 """

@@ -6,14 +6,17 @@ waits for it, who also says so on the page.
 
 from __future__ import annotations
 
+from .._http.url import parse_url
+from ..errors import ConfigError
 from .pkce import same_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .._http.url import Url
     from .._io.interface import IO, Asked, Listener
 
-PATH = "/callback"
-HOST = "127.0.0.1"
+_ANY = 80
+"""What a URL without a port has: nobody listens for a browser there."""
 _DONE = "You are logged in."
 _CLOSE = "You can close this window and go back to the program."
 _STRAY = "This answer does not belong to a log-in that is under way here."
@@ -50,12 +53,13 @@ class Receiver:
         redirect_uri: What to register and to send as `redirect_uri`.
     """
 
-    __slots__ = ("_answered", "_listener", "redirect_uri")
+    __slots__ = ("_answered", "_listener", "_path", "redirect_uri")
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, wanted: Url) -> None:
         self._listener = listener
+        self._path = wanted.target
         self._answered: Asked | None = None
-        self.redirect_uri = f"http://{HOST}:{listener.port}{PATH}"
+        self.redirect_uri = _with_port(wanted, listener.port)
 
     async def query(self, state: str, deadline: float) -> str:
         """Wait for the answer that carries the state; its query, undecoded.
@@ -68,7 +72,7 @@ class Receiver:
         while True:
             asked = await self._listener.request(deadline)
             path, _, query = _target(asked.head).partition("?")
-            if path != PATH:
+            if path != self._path:
                 asked.reply(_response("404 Not Found", "Not found", "There is nothing here.", bad=True))
             elif not same_secret(state, read_query(query).get("state", "")):
                 asked.reply(_response("400 Bad Request", "Not logged in", _STRAY, bad=True))
@@ -91,25 +95,40 @@ class Receiver:
         self._listener.close()
 
 
-async def open_receiver(io: IO, port: int, preferred: int) -> Receiver:
-    """Listen on `port`; when that is 0, on the preferred one if it is free, else on any.
+async def open_receiver(io: IO, wanted: Url, before: str | None) -> Receiver:
+    """Listen where a redirect URI of this machine points to.
+
+    Args:
+        io: Who listens.
+        wanted: The URI. Without a port of its own any will do (RFC 8252, section 7.3).
+        before: The one of last time, which the client may be registered with: its port is tried first then.
 
     Raises:
         OSError: The port is taken.
     """
-    if port == 0 and preferred:
+    fixed = 0 if wanted.port == _ANY else wanted.port
+    last = 0 if fixed else _port_of(before, wanted)
+    if last:
         try:
-            return Receiver(await io.listen(preferred))
+            return Receiver(await io.listen(last), wanted)
         except OSError:
             pass  # somebody else's now: any other will do
-    return Receiver(await io.listen(port))
+    return Receiver(await io.listen(fixed), wanted)
 
 
-def port_of(redirect_uri: str | None) -> int:
-    """The port of a redirect URI of ours; 0 for another."""
-    head, found, rest = (redirect_uri or "").partition(f"http://{HOST}:")
-    port = rest.removesuffix(PATH)
-    return int(port) if found and not head and port.isdecimal() and len(port) <= 5 and int(port) < 65536 else 0
+def _with_port(wanted: Url, port: int) -> str:
+    return f"http://{wanted.host}:{port}{wanted.target}"
+
+
+def _port_of(before: str | None, wanted: Url) -> int:
+    """The port of an earlier redirect URI that differs in nothing else; else 0."""
+    if before is None:
+        return 0
+    try:
+        port = parse_url(before).port
+    except ConfigError:
+        return 0
+    return port if before == _with_port(wanted, port) else 0
 
 
 def _target(head: bytes) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .._http.url import parse_url
 from .._value import Frozen
-from ..errors import ConfigError
+from ..errors import AuthTokenError, ConfigError
 from .steps import TOKEN, refused
 from .tokens import Token
 
@@ -220,3 +220,13 @@ async def _ask(
 
 def _wants_nonce(answer: Answer) -> bool:
     return answer.status in (400, 401) and (answer.json or {}).get("error") == "use_dpop_nonce"
+
+
+def means_lost(error: BaseException) -> bool:
+    """Does this answer to a refresh say that the user has to log in again (RFC 6749, section 5.2)?"""
+    return isinstance(error, AuthTokenError) and error.error == "invalid_grant"
+
+
+def means_unknown(error: BaseException) -> bool:
+    """Does it say that the authorization server no longer knows the client?"""
+    return isinstance(error, AuthTokenError) and error.error in ("invalid_client", "unauthorized_client")

@@ -5,6 +5,7 @@ Knows browsers, the loopback receiver and the handlers of services. Whether an a
 
 from __future__ import annotations
 
+from .._http.url import parse_url
 from ..errors import AuthError, AuthorizationError, ConfigError
 from .browser import send_user
 from .receiver import open_receiver
@@ -101,10 +102,9 @@ def _explain(error: BaseException) -> str:
 
 async def meet_user(
     io: IO,
+    redirect_uri: str,
     *,
-    redirect_uri: str | None,
-    port: int,
-    preferred: int,
+    before: str | None,
     timeout: float,
     redirect: Callable[[str], Any] | None,
     callback: Callable[[], Any] | None,
@@ -113,9 +113,8 @@ async def meet_user(
 
     Args:
         io: Who listens and calls.
-        redirect_uri: The URI of `callback`; None: the receiver's own.
-        port: Of the receiver, 0 for any.
-        preferred: A port of before, which the client may be registered with.
+        redirect_uri: Where the browser is to come back to: to `callback`, or to this machine.
+        before: The redirect URI of last time, if there was one.
         timeout: Seconds that the user has.
         redirect: Who sends the user, None for the browser.
         callback: Who brings the answer, None for the receiver.
@@ -124,10 +123,31 @@ async def meet_user(
         AuthorizationError: The port is taken.
     """
     if callback is not None:
-        return User(io, redirect_uri or "", timeout, redirect, callback, None)
+        return User(io, redirect_uri, timeout, redirect, callback, None)
+    wanted = parse_url(redirect_uri)
     try:
-        receiver = await open_receiver(io, port, preferred)
+        receiver = await open_receiver(io, wanted, before)
     except OSError:
-        message = f"port {port} of this machine, where the browser would come back to, is taken"
+        message = f"port {wanted.port} of this machine, where the browser would come back to, is taken"
         raise auth_error(AUTHORIZATION, message) from None
-    return User(io, redirect_uri or receiver.redirect_uri, timeout, redirect, None, receiver)
+    return User(io, receiver.redirect_uri, timeout, redirect, None, receiver)
+
+
+def check_redirect_uri(redirect_uri: str, *, received: bool) -> None:
+    """See that a redirect URI can be used (2026-07-28, security considerations: https, or this machine).
+
+    Args:
+        redirect_uri: What the user gave.
+        received: Is it ours to listen at?
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    url = parse_url(redirect_uri)
+    local = url.host in ("127.0.0.1", "localhost") and not url.is_https
+    if "?" in redirect_uri or "#" in redirect_uri or url.userinfo is not None:
+        raise ConfigError("redirect_uri must have no query, fragment or user")
+    if received and not local:
+        raise ConfigError("redirect_uri is not on this machine (http://127.0.0.1/...): give callback as well")
+    if not local and not url.is_https:
+        raise ConfigError("redirect_uri must be https, or on this machine")
