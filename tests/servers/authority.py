@@ -178,8 +178,8 @@ class Authority:
         if kind not in grants:
             return refuse("unsupported_grant_type")
         granted = grants[kind](client_id, form)
-        asked = form.get("scope", granted.scope).split()
-        granted.jkt, granted.scope = jkt, " ".join(one for one in asked if self.grants is None or one in self.grants)
+        wished = form.get("scope", granted.scope).split()
+        granted.jkt, granted.scope = jkt, " ".join(one for one in wished if self.grants is None or one in self.grants)
         return self._issue(granted)
 
     def _issue(self, granted: Granted) -> Reply:
