@@ -14,7 +14,7 @@ import pytest
 
 from ferrule.auth import ClientCredentials, EnterpriseManaged, JWTBearer
 from ferrule.auth.keys import ALGORITHMS, SigningKey
-from ferrule.errors import AuthDiscoveryError, AuthError, AuthStepUpError, AuthTokenError, ConfigError
+from ferrule.errors import AuthDiscoveryError, AuthStepUpError, AuthTokenError, ConfigError
 from tests.servers.authority import ID_JAG, ID_TOKEN, JWT_BEARER, SHARED_KEY, TOKEN_EXCHANGE, Registered
 from tests.servers.parties import Reply, refuse
 from tests.servers.protected import World
@@ -123,14 +123,15 @@ def test_a_token_is_renewed_before_it_ends_without_a_refused_call(flavour: Flavo
 
 def test_a_refused_secret_is_the_authorization_servers_error_and_fails_one_call(flavour: Flavour, world: World) -> None:
     world.authority.clients["me"] = Registered("another", "client_secret_basic")
-    with flavour.client(world.url, auth=ClientCredentials("me", SECRET)) as client:
-        with pytest.raises(AuthTokenError) as caught:
-            client.call_tool("echo", {})
-        assert caught.value.error == "invalid_client"
-        assert caught.value.url == world.authority.token_url
-        assert SECRET not in f"{caught.value!r} {caught.value}"
-        world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
-        assert client.call_tool("echo", {}).text == "hello"
+    client = flavour.client(world.url, auth=ClientCredentials("me", SECRET))
+    with pytest.raises(AuthTokenError) as caught:
+        client.call_tool("echo", {})
+    assert caught.value.error == "invalid_client"
+    assert caught.value.url == world.authority.token_url
+    assert SECRET not in f"{caught.value!r} {caught.value}"
+    assert len(world.authority.token_requests()) == 1
+    world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
+    assert client.call_tool("echo", {}).text == "hello"
 
 
 # --- scopes ----------------------------------------------------------------------------------------
@@ -165,17 +166,37 @@ def test_a_step_up_asks_for_what_was_granted_and_what_lacks(flavour: Flavour, wo
 
 def test_a_step_up_that_gains_nothing_ends_after_one_token(flavour: Flavour, world: World) -> None:
     world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
+    world.authority.grants = {"read"}
+    world.mcp.scope = "read"
     with flavour.client(world.url, auth=ClientCredentials("me", SECRET)) as client:
         client.connect()
-        world.authority.token_members["scope"] = "never-that-one"
-        world.mcp.scope = "write"
-        for trick in ("write", "write"):
-            world.mcp.challenge = f'Bearer error="insufficient_scope", scope="{trick}"'
-            with pytest.raises(AuthError):
+        world.mcp.scope = "read write"
+        for _ in range(2):
+            with pytest.raises(AuthStepUpError) as caught:
                 client.call_tool("echo", {})
-        with pytest.raises(AuthStepUpError):
-            client.call_tool("echo", {})
-    assert len(world.authority.token_requests()) == 2
+            assert (caught.value.status, caught.value.error) == (403, "insufficient_scope")
+    assert [form["scope"] for form in world.authority.token_requests()] == ["read", "read write"]
+    assert len(world.mcp.calls()) == 3
+
+
+def test_a_server_that_asks_for_ever_more_scopes_gets_one_token_a_call(flavour: Flavour, world: World) -> None:
+    world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
+
+    def more(asked: Any) -> Reply | None:
+        if asked.header("authorization") is None:
+            return None
+        scope = f"scope-{len(world.mcp.party.seen)}-{'x' * 500}"
+        return Reply(403, {}, [("WWW-Authenticate", f'Bearer error="insufficient_scope", scope="{scope}"')])
+
+    with flavour.client(world.url, auth=ClientCredentials("me", SECRET)) as client:
+        client.connect()
+        world.mcp.tricks["/mcp"] = more
+        for calls in range(1, 20):
+            with pytest.raises(AuthStepUpError):
+                client.call_tool("echo", {})
+            assert len(world.authority.token_requests()) <= 1 + calls
+    assert all(len(form.get("scope", "")) <= 4096 for form in world.authority.token_requests())
+    assert len(world.authority.token_requests()) < 12
 
 
 # --- whose credentials -----------------------------------------------------------------------------

@@ -5,9 +5,11 @@ Each scenario is the plain use of ferrule that it asks for. Ends with another st
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ferrule import Client
@@ -64,6 +66,11 @@ def accept_defaults(request: Any, context: Any) -> dict[str, Any]:
     return {"action": "accept", "content": request.fill_defaults()}
 
 
+def call_the_first_tool(client: Client) -> None:
+    result = client.call_tool(client.list_tools()[0].name, {})
+    assert not result.is_error
+
+
 SCENARIOS: dict[str, Callable[[Client], None]] = {
     "initialize": connect_only,
     "tools_call": add_numbers,
@@ -78,11 +85,22 @@ OPTIONS: dict[str, dict[str, Any]] = {"elicitation-sep1034-client-defaults": {"o
 """What a scenario's client is given besides the URL."""
 
 
+def authorization(name: str) -> dict[str, Any]:
+    """The `auth=` of an `auth/` scenario; nothing for the others."""
+    if not name.startswith("auth/"):
+        return {}
+    from tests.conformance.authorization import AUTHS
+
+    return {"auth": AUTHS[name](json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}")))}
+
+
 def main() -> None:
     name = os.environ["MCP_CONFORMANCE_SCENARIO"]
-    with Client(sys.argv[1], timeout=20, **OPTIONS.get(name, {})) as client:
-        SCENARIOS[name](client)
+    options = {**OPTIONS.get(name, {}), **authorization(name)}
+    with Client(sys.argv[1], timeout=20, **options) as client:
+        SCENARIOS.get(name, call_the_first_tool)(client)
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent.parent.parent))
     main()

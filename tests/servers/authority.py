@@ -74,6 +74,7 @@ class Authority:
     Attributes:
         metadata: What its metadata says beside or instead of what is true; None leaves a member out.
         tricks: Path -> function of the request, asked before the honest answer; None: that is given.
+        grants: The scopes that it gives out; None: whatever is asked for.
         nonce: The DPoP nonce it insists on, if any.
         token_members: What token answers say beside or instead of what is true; None leaves a member out.
     """
@@ -87,6 +88,7 @@ class Authority:
         self.tokens: dict[str, Granted] = {}
         self.refresh: dict[str, Granted] = {}
         self.token_members: dict[str, Any] = {}
+        self.grants: set[str] | None = None
         self.nonce: str | None = None
         self.proofs: set[str] = set()
         self.assertions: set[str] = set()
@@ -176,7 +178,8 @@ class Authority:
         if kind not in grants:
             return refuse("unsupported_grant_type")
         granted = grants[kind](client_id, form)
-        granted.jkt, granted.scope = jkt, form.get("scope", granted.scope)
+        wished = form.get("scope", granted.scope).split()
+        granted.jkt, granted.scope = jkt, " ".join(one for one in wished if self.grants is None or one in self.grants)
         return self._issue(granted)
 
     def _issue(self, granted: Granted) -> Reply:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,9 @@ from ferrule._io import addresses, asyncio_connect, blocking_connect
 PUBLIC = "93.184.216."
 """Where the honest names of a test live: addresses of the public internet."""
 
+Addresses = list[str] | Callable[[], list[str]]
+"""What a name stands for: always the same, or from one question to the next."""
+
 
 class Network:
     """What was looked up and connected to.
@@ -26,12 +29,12 @@ class Network:
     Attributes:
         names: Name -> the addresses it resolves to.
         homes: Addresses that stand for 127.0.0.1.
-        looked_up: Names and literals given to the resolver that are no literal addresses in their one plain spelling.
+        looked_up: The names that were asked for, in order.
         connected: (address, port) of every attempt.
         offences: Those of them that lead elsewhere than to a home.
     """
 
-    def __init__(self, names: Mapping[str, list[str]], homes: set[str]) -> None:
+    def __init__(self, names: Mapping[str, Addresses], homes: set[str]) -> None:
         self.names = dict(names)
         self.homes = homes
         self.looked_up: list[str] = []
@@ -45,7 +48,8 @@ class Network:
         if name in self.names and not flags & socket.AI_NUMERICHOST:
             self.looked_up.append(name)
             found: list[Any] = []
-            for address in self.names[name]:
+            addresses = self.names[name]
+            for address in addresses() if callable(addresses) else addresses:
                 found += _getaddrinfo(address, port, *args, **{**kwargs, "flags": socket.AI_NUMERICHOST})
             return found
         return _getaddrinfo(host, port, *args, **{**kwargs, "flags": flags | socket.AI_NUMERICHOST})
@@ -64,10 +68,9 @@ _getaddrinfo = socket.getaddrinfo
 
 
 @contextmanager
-def network(names: Mapping[str, list[str]], homes: set[str] | None = None) -> Iterator[Network]:
-    """The network, in place of the real one. `homes`: the addresses that are 127.0.0.1; by default all public ones."""
-    public = {address for found in names.values() for address in found if address.startswith(PUBLIC)}
-    net = Network(names, homes if homes is not None else public)
+def network(names: Mapping[str, Addresses], homes: set[str]) -> Iterator[Network]:
+    """The network, in place of the real one. `homes`: the addresses that are 127.0.0.1."""
+    net = Network(names, homes)
 
     class Rerouted(socket.socket):
         def connect(self, address: Any) -> None:

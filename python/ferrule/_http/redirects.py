@@ -14,17 +14,19 @@ STATUSES = frozenset((301, 302, 303, 307, 308))
 
 
 class Trail:
-    """The redirects of one request so far.
+    """Why one request was written again so far.
 
     Attributes:
-        followed: How many.
+        causes: The refusals that authorization has answered.
+        followed: How many redirects.
         repaired: Was an https → http redirect of the same host followed as https? Done once.
     """
 
-    __slots__ = ("_limit", "followed", "repaired")
+    __slots__ = ("_limit", "causes", "followed", "repaired")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self.causes: tuple[str, ...] = ()
         self.followed = 0
         self.repaired = False
 

@@ -8,5 +8,8 @@ from __future__ import annotations
 
 STATUSES = frozenset({307, 308})
 """HTTP statuses: whoever redirects has not acted (RFC 9110, sections 15.4.8 and 15.4.9)."""
+AUTHORIZATION = frozenset({401, 403})
+"""HTTP statuses: the request was not authorized. 403 counts only with the challenge `insufficient_scope` (2026-07-28,
+basic/authorization, Error Handling): without it, what was executed might say so."""
 CODES = frozenset({-32022})
 """JSON-RPC codes: the revision was refused (2026-07-28, basic/versioning, Protocol Version Negotiation)."""

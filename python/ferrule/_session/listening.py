@@ -15,6 +15,7 @@ from .._http.content import retry_after
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._io import Closing, Expired
+from .._protocol import refusals
 from .._transports.streams import Cursor, Forward, StreamExchange
 from ..errors import FerruleError
 
@@ -140,8 +141,25 @@ class Listener:
             raise
         except Exception as error:  # the user's function for a token may fail in any way
             _log.debug("%s: the stream could not be opened: %s", self._label, type(error).__name__)
+        if await self._authorized(exchange):
+            return _LEAST_PAUSE
         lasted = exchange.used or self._io.now() - began > _GOOD_LIFE
         return self._judge(exchange, lasted)
+
+    async def _authorized(self, exchange: StreamExchange) -> bool:
+        """Was the stream refused, and is there something to ask for it once more with?"""
+        session, head = self._session(), exchange.head
+        if head is None or head.status not in refusals.AUTHORIZATION or session is None or session.peer.closed:
+            return False
+        trail = self._redirects(session)
+        try:
+            until = self._io.now() + _PATIENCE
+            return await _http(session).authorize(head, exchange.credentials, trail, until, "GET")
+        except Closing:
+            raise
+        except Exception as error:  # the user's own class may fail in any way
+            _log.debug("%s: the stream could not be authorized: %s", self._label, type(error).__name__)
+            return False
 
     async def _open(self, exchange: StreamExchange) -> Any:
         session = self._session()
@@ -186,14 +204,17 @@ class Listener:
         return head.status in _NONE_OFFERED or 200 <= head.status < 300
 
     def _redirected(self, session: Session, head: ResponseHead) -> float | None:
-        if self._trail is None:
-            self._trail = Trail(session.settings.limits.max_redirects)
         try:
-            _http(session).follow(self._trail, head, self.link)
+            _http(session).follow(self._redirects(session), head, self.link)
         except FerruleError as error:
             _log.warning("%s: the stream cannot be opened: %s", self._label, type(error).__name__)
             return None
         return _LEAST_PAUSE
+
+    def _redirects(self, session: Session) -> Trail:
+        if self._trail is None:
+            self._trail = Trail(session.settings.limits.max_redirects)
+        return self._trail
 
     def _pause(self, session: Session, asked: float) -> float:
         """Seconds until the next attempt: as the server asks, and longer while attempts fail."""

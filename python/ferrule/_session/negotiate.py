@@ -114,8 +114,8 @@ async def _open_prior_handshake(session: Session, deadline: float) -> Link:
     assert prior is not None
     try:
         return await _open(session, prior, deadline)
-    except (NegotiationError, *_ANSWERS):
-        if session.settings.protocol != "auto":
+    except (NegotiationError, *_ANSWERS) as error:
+        if session.settings.protocol != "auto" or _is_no_answer(error):
             raise
     if prior.http_sse:
         session.transport = peer.transport.view(session.view.headers, session.view.auth)
@@ -170,6 +170,8 @@ async def _probe(session: Session, deadline: float) -> Verdict:
     except (HeaderMismatch, MissingClientCapability):
         raise
     except _ANSWERS as error:
+        if _is_no_answer(error):
+            raise
         status = _status(error)
         if _is_outage(status) or (status in (401, 403) and not transport.sends_credential):
             raise
@@ -178,6 +180,11 @@ async def _probe(session: Session, deadline: float) -> Verdict:
         if transport.http or session.io.now() >= deadline:
             raise
     return Verdict(False, versions.HANDSHAKE[0])
+
+
+def _is_no_answer(error: FerruleError) -> bool:
+    """Did authorization fail on its own way, so that nothing of the server's was heard?"""
+    return isinstance(error, AuthError) and error.step is not None
 
 
 def _status(error: FerruleError) -> int | None:
@@ -315,7 +322,9 @@ async def _fall_back(session: Session, verdict: Verdict, refused: FerruleError, 
     try:
         # A stream of the later transport opens as well, and never names an endpoint.
         await transport.start(min(deadline, session.io.now() + session.settings.limits.probe_timeout))
-    except (Expired, TransportError, AuthError, InvalidMessage):
+    except (Expired, TransportError, AuthError, InvalidMessage) as error:
+        if isinstance(error, AuthError) and _is_no_answer(error):
+            raise
         raise refused from None
     session.transport = transport
     verdict.http_sse = True

@@ -25,7 +25,7 @@ execution (`_protocol/refusals.py`); that is no retry, and counts against no `at
 | --- | --- |
 | 307, 308 within the origin | where it leads, at most `Limits.max_redirects` times |
 | -32022, unsupported revision | once, at the revision that is agreed anew |
-| 401, 403 insufficient_scope, use_dpop_nonce | not yet: raised, until authorization can act on them |
+| 401, 403 insufficient_scope, 401 use_dpop_nonce | once each in a round, if the `Auth` has other credentials |
 | -32020, headers that do not match | not yet: raised, until headers are made from schemas |
 
 What a proxy between client and server does with a request it has passed on is beyond this: some send it again.

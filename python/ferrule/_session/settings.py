@@ -13,16 +13,17 @@ from .retry import Retry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from typing import Any
 
+    from ..auth.interface import Auth as AuthObject
     from ..types import Implementation
     from .cache import ResponseCache
     from .extensions import Extension
     from .handlers import Handlers
 
     Headers = Mapping[str, str] | Iterable[tuple[str, str]]
-    Auth = str | Callable[[], str]
+    Auth = str | Callable[[], str] | Callable[[], Awaitable[str]] | AuthObject
     RequestMeta = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
 
 DEFAULT_TIMEOUT = 30.0
@@ -64,8 +65,8 @@ class ViewSettings:
     def _check_auth(self) -> None:
         if self.auth is None:
             return
-        if not isinstance(self.auth, str) and not callable(self.auth):
-            raise ConfigError("auth: expected a token (str) or a function that returns one")
+        if not isinstance(self.auth, str) and not callable(self.auth) and not hasattr(self.auth, "react"):
+            raise ConfigError("auth: expected a token (str), a function that returns one, or an Auth")
         if any(name.lower() == "authorization" for name, _ in self.headers):
             raise ConfigError("auth: an Authorization header was given too; give one of them")
 

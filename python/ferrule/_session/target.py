@@ -57,7 +57,7 @@ def transport_maker(target: Target, tls: Tls, proxy: str | None, limits: Limits)
 
     def make(io: IO) -> Transport:
         pool = Pool(io, url, limits=limits, tls=tls, endpoint=endpoint, proxy=through)
-        place = Place(url)
+        place = Place(url, (tls, proxy, endpoint))
         # Views share the place; when it goes nobody can use, or close, the connections any more.
         weakref.finalize(place, io.let_go, pool.shut)
         return StreamableHTTP(io, pool, place, limits)

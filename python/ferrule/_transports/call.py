@@ -33,6 +33,10 @@ if TYPE_CHECKING:
         def drop(self, link: Link, /) -> None: ...
 
 
+UNREADY: list[tuple[str, str]] = []
+"""By identity: the headers of a request, where they cannot be had without waiting."""
+
+
 class LinkLost(Exception):
     """The link belongs to a child or stream that is gone; nothing was sent. Internal: a new link is opened."""
 

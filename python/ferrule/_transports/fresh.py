@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._core import ResponseHead
+    from .._http.redirects import Trail
     from .._http.url import Url
     from .._io.interface import IO
     from ..limits import Limits
+
+    Headers = list[tuple[str, str]]
 
 
 class Fresh:
@@ -38,22 +41,38 @@ class Fresh:
         self._auth = auth
         self._jar = CookieJar(io, limits, cookies)
 
-    def headers(self, url: Url) -> list[tuple[str, str]]:
-        """The headers for a request that is about to be made.
+    def headers(self, url: Url, own: Headers | None = None, verb: str = "POST") -> Headers:
+        """The headers for a request that is about to be made, `own` to it first; `UNREADY`: `prepared` gives them.
 
         Raises:
             ConfigError: `auth` returned no token.
         """
-        headers = []
+        headers = list(own or ())
         if self._auth is not None:
             token = self._auth()
             if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+                if hasattr(token, "close"):
+                    token.close()  # a coroutine: Python would warn that nobody awaited it
                 raise ConfigError(f"{self._label}: the function given as auth must return printable ASCII text")
             headers.append(("Authorization", f"Bearer {token}"))
         cookies = self._jar.line(url)
         if cookies is not None:
             headers.append(("Cookie", cookies))
         return headers
+
+    async def prepared(self, url: Url, own: Headers | None, verb: str, deadline: float) -> Headers:
+        """The headers for a request, after waiting for what is missing: here, nothing ever is."""
+        return self.headers(url, own, verb)
+
+    async def react(
+        self, url: Url, sent: Headers, own: Headers | None, verb: str, head: ResponseHead, trail: Trail, deadline: float
+    ) -> bool:
+        """Is a request that was refused to be sent once more? There is no other token to send."""
+        return False
+
+    def partition(self) -> bytes | None:
+        """Whose the answers are, for a cache; None: unknown."""
+        return None
 
     def take(self, head: ResponseHead, url: Url) -> None:
         """Keep the cookies of an answer of the server's; those of a proxy that wants credentials are none of its."""

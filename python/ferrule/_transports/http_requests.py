@@ -13,9 +13,10 @@ from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._io import Closing, Expired, Unsent
 from .._json import dumps
+from .._protocol import refusals
 from .._wire import RequestTemplate
-from ..errors import AuthError, ConfigError, ConnectionClosed, FerruleError, SessionExpired
-from .call import LinkLost
+from ..errors import ConfigError, ConnectionClosed, FerruleError, SessionExpired
+from .call import UNREADY, LinkLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from .fresh import Fresh
     from .streams import StreamExchange
 
-    Auth = str | Callable[[], str]
+    Auth = Any  # a str, a function, or an `auth.Auth`
+    Headers = list[tuple[str, str]]
 
 _ACCEPT_POST = "application/json, text/event-stream"
 _ACCEPT_GET = "text/event-stream"
@@ -98,14 +100,28 @@ class HttpTransport:
         given = "; ".join([value for name, value in headers if name.lower() == "cookie"])
         self._headers = tuple(field for field in headers if field[0].lower() != "cookie") if given else headers
         self._fresh: Fresh | None = None
-        if given or callable(auth):
-            from .fresh import Fresh
-
-            self._fresh = Fresh(io, limits, url.label, auth if callable(auth) else None, given)
+        if given or (auth is not None and not isinstance(auth, str)):
+            self._fresh = self._new_fresh(given)
         self.inbound: Inbound
         self.process = 0
         self.label = url.label
         self.sends_credential = auth is not None or url.userinfo is not None or _names_authorization(headers)
+
+    def _new_fresh(self, cookies: str) -> Fresh:
+        auth, url = self._auth, self._place.url
+        if is_auth(auth) or (auth is not None and not self._io.blocking and _is_async(auth)):
+            from ..auth.interface import AuthContext
+            from .authorized import Authorized
+
+            if not is_auth(auth):
+                from ..auth.static import AsyncTokens
+
+                auth = AsyncTokens(auth)  # type: ignore[arg-type]  # it is an async function
+            context = AuthContext(self._io, self._limits, self._place.named, self._place.way)
+            return Authorized(self._io, self._limits, url.label, auth, context, cookies)
+        from .fresh import Fresh
+
+        return Fresh(self._io, self._limits, url.label, auth if callable(auth) else None, cookies)
 
     # Requests as bytes
 
@@ -141,12 +157,40 @@ class HttpTransport:
         except ValueError:
             raise ConfigError(f"{self.label}: auth or a header holds a character no header may carry") from None
 
-    def _fresh_headers(self, own: list[tuple[str, str]] | None = None) -> list[tuple[str, str]] | None:
-        """Headers that differ from request to request, `own` to one of them first."""
+    async def fresh_headers(self, url: Url, verb: str, deadline: float, own: Headers | None = None) -> Headers | None:
+        """Headers that only one request carries, `own` to it first; waits for what is missing."""
         if self._fresh is None:
             return own
-        fresh = self._fresh.headers(self._place.url)
-        return [*own, *fresh] if own else fresh
+        headers = self._fresh.headers(url, own, verb)
+        return headers if headers is not UNREADY else await self._fresh.prepared(url, own, verb, deadline)
+
+    async def authorize(
+        self,
+        head: ResponseHead,
+        sent: Headers | None,
+        trail: Trail,
+        deadline: float,
+        verb: str = "POST",
+        url: Url | None = None,
+        own: Headers | None = None,
+    ) -> bool:
+        """After a refusal: is the request to be sent once more, with other credentials?
+
+        Args:
+            head: The refusal's, or any other answer's.
+            sent: The headers that only this request carried.
+            trail: Why it was written again so far.
+            deadline: When to give up.
+            verb: Its method.
+            url: Where it went, None for the endpoint.
+            own: What of `sent` came from the caller.
+
+        Raises:
+            AuthError: They cannot be had.
+        """
+        if head.status not in refusals.AUTHORIZATION or self._fresh is None:
+            return False
+        return await self._fresh.react(url or self._place.url, sent or [], own, verb, head, trail, deadline)
 
     def share_fresh(self, other: HttpTransport) -> None:
         """Have the same cookies as another transport of the same view."""
@@ -180,26 +224,31 @@ class HttpTransport:
     async def notify(self, method: str, params: bytes | None, link: Link, deadline: float) -> None:
         """Send a notification and see it accepted with any 2xx. Raises `Unsent` if no byte went out in time."""
 
-        def data(wire: RequestTemplate) -> bytes:
-            return wire.request(None, method, None, params, None, None, self._fresh_headers())
+        def data(wire: RequestTemplate, fresh: Headers | None) -> bytes:
+            return wire.request(None, method, None, params, None, None, fresh)
 
         await self._deliver(data, method, link, deadline)
 
     async def reply(self, message: dict[str, Any], link: Link, deadline: float) -> None:
         """Post the answer to a request of the server's."""
         body = dumps(message)
-        await self._deliver(lambda wire: wire.body(body, self._fresh_headers()), "a reply", link, deadline)
+        await self._deliver(lambda wire, fresh: wire.body(body, fresh), "a reply", link, deadline)
 
-    async def _deliver(self, make: Callable[[RequestTemplate], bytes], what: str, link: Link, deadline: float) -> None:
+    async def _deliver(
+        self, make: Callable[[RequestTemplate, Headers | None], bytes], what: str, link: Link, deadline: float
+    ) -> None:
         """Post what is not answered, and see it accepted; redirects are followed as for a request."""
         trail = Trail(self._limits.max_redirects)
         while True:
+            url = self.place_of(link)
+            fresh = await self.fresh_headers(url, "POST", deadline)
             wire = link.wire
             assert wire is not None
-            head = await self._send(make(wire), deadline)
-            if head.status not in REDIRECTS:
+            head = await self._send(make(wire, fresh), deadline)
+            if head.status in REDIRECTS:
+                self.follow(trail, head, link)
+            elif not await self.authorize(head, fresh, trail, deadline, "POST", url):
                 break
-            self.follow(trail, head, link)
         self._check_accepted(head, what, link)
 
     async def _send(self, data: bytes, deadline: float) -> ResponseHead:
@@ -227,12 +276,18 @@ class HttpTransport:
         The caller waits for `exchange.slot` on the connection, then leaves it. Not counted against
         `Limits.max_connections`.
         """
-        headers = list(self._fresh_headers() or ())
+        headers = await self.fresh_headers(self._place.url, "GET", deadline)
+        exchange.credentials = headers
+        headers = list(headers or ())
         last = exchange.cursor.id
         if last is not None:
             headers.append(("Last-Event-ID", last))
         template = self.template("GET", self._place.url, link.era, link.session_id)
         return await self._pool.send(exchange, template.bare(headers), deadline, bypass=True)
+
+    def place_of(self, link: Link) -> Url:
+        """Where messages under this link are posted."""
+        return self._place.url
 
     if TYPE_CHECKING:  # each transport has its own
 
@@ -247,8 +302,12 @@ class HttpTransport:
 
     def check_status(self, head: ResponseHead, link: Link, where: str) -> None:
         """Raise for the statuses whose meaning no body changes."""
-        if head.status == 401:
-            raise AuthError(f"{where}: HTTP 401, the server wants authorization", status=401)
+        if head.status in refusals.AUTHORIZATION:
+            from .authorized import refusal as refusal_of
+
+            refused = refusal_of(head, where)
+            if refused is not None:
+                raise refused
         if head.status == 404 and link.session_id is not None:
             raise SessionExpired(f"{where}: the server does not know the session any more")
 
@@ -307,15 +366,29 @@ class Place:
     """Where the endpoint is now, and what is still to be said there: shared by all views.
 
     Attributes:
+        named: What the user named.
         url: What requests are made for; redirects within the origin are remembered.
+        way: How it is reached, as far as that counts for others.
         farewells: Of each cancellation that is being told, the slot that is set when it is over.
     """
 
-    __slots__ = ("__weakref__", "farewells", "url")
+    __slots__ = ("__weakref__", "farewells", "named", "url", "way")
 
-    def __init__(self, url: Url) -> None:
-        self.url = url
+    def __init__(self, url: Url, way: tuple[Any, Any, Any] = (None, None, None)) -> None:
+        self.named = self.url = url
+        self.way = way
         self.farewells: set[Slot] = set()
+
+
+def is_auth(auth: object) -> bool:
+    """Is it more than a token, or a function that returns one? Without loading `auth`."""
+    return hasattr(auth, "react")
+
+
+def _is_async(function: object) -> bool:
+    from inspect import iscoroutinefunction  # asyncio has loaded it
+
+    return iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
 def _names_authorization(headers: tuple[tuple[str, str], ...]) -> bool:

@@ -222,7 +222,8 @@ class HttpSse(HttpTransport):
         io, where = self._io, f"the event stream of {self.label}"
         link = self._first_link()
         channel = Channel(self, io.slot(), io.slot(), link, self._place.url, io.mutex())
-        data = self.template("GET", channel.url, None, None).bare(self._fresh_headers())
+        fresh = await self.fresh_headers(channel.url, "GET", deadline)
+        data = self.template("GET", channel.url, None, None).bare(fresh)
         connection = await self._pool.send(channel, data, deadline, bypass=True)
         try:
             await connection.wait(channel.named, deadline)
@@ -232,6 +233,9 @@ class HttpSse(HttpTransport):
                 self.keep_cookies(head)
             if head is not None and head.status in REDIRECTS:
                 self._place.url = trail.follow(self._place.url, head.status, head.get("location"))
+                connection.leave(channel)
+                return False
+            if head is not None and await self.authorize(head, fresh, trail, deadline, "GET", channel.url):
                 connection.leave(channel)
                 return False
             if not channel.is_stream or channel.endpoint is None:
@@ -297,11 +301,11 @@ class HttpSse(HttpTransport):
         """Post the request; back when the POST was accepted or the answer has come, whichever is first."""
         trail = Trail(self._limits.max_redirects)
         while True:
+            url = self.place_of(link)
+            fresh = await self.fresh_headers(url, "POST", call.deadline)
             wire = link.wire
             assert wire is not None
-            data = wire.request(
-                call.id, call.method.name, None, call.params, link.era.meta, call.meta, self._fresh_headers()
-            )
+            data = wire.request(call.id, call.method.name, None, call.params, link.era.meta, call.meta, fresh)
             try:
                 connection = await self._pool.send(posted, data, call.deadline, bypass=call.bypass)
             finally:
@@ -315,9 +319,10 @@ class HttpSse(HttpTransport):
             head = posted.slot.result()
             if head.notable:
                 self.keep_cookies(head)
-            if head.status not in REDIRECTS:
+            if head.status in REDIRECTS:
+                self.follow(trail, head, link)
+            elif not await self.authorize(head, fresh, trail, call.deadline, "POST", url):
                 break
-            self.follow(trail, head, link)
             posted = self._again(call, link, slot)
         call.head = head
         self._check_accepted(head, call.method.name, link)
@@ -340,6 +345,11 @@ class HttpSse(HttpTransport):
         if link.wire is None:
             raise LinkLost
         await super().reply(message, link, deadline)
+
+    def place_of(self, link: Link) -> Url:
+        """Where messages of the stream there is are posted."""
+        channel = self._channel_of(link)
+        return channel.endpoint or channel.url
 
     def follow(self, trail: Trail, head: ResponseHead, link: Link) -> None:
         """Go where a redirect of the endpoint leads, now and from now on."""

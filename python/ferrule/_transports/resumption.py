@@ -135,8 +135,15 @@ class Resumption:
             return
         await wait_for(slot, call, connection.wait)
         self._leave()
-        if self._exchange.cursor.found is None:
+        if self._exchange.cursor.found is None and not await self._authorized(get):
             self._judge(get)
+
+    async def _authorized(self, get: StreamExchange) -> bool:
+        """Was the GET refused, and is there something to send it once more with?"""
+        head = get.head
+        return head is not None and await self._transport.authorize(
+            head, get.credentials, self._trail, self._call.deadline, "GET"
+        )
 
     def _judge(self, get: StreamExchange) -> None:
         """What a GET that did not bring the answer means: raise unless there is to be another one."""

@@ -12,8 +12,10 @@ from .._http.exchange import Exchange
 from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._json import loads, parse
+from .._protocol import refusals
 from .._wire import KIND_JSON, KIND_SSE, RequestTemplate
 from ..errors import ConnectionClosed, FerruleError, InvalidMessage, SessionExpired
+from .call import UNREADY
 from .http_requests import HttpTransport
 from .messages import PROGRESS, is_answer, is_error_without_id, post_progress, progress_token
 
@@ -26,9 +28,13 @@ if TYPE_CHECKING:
     from .._io.interface import Slot
     from .._protocol.era import Era
     from .call import Call, Link
-    from .http_requests import Auth
+    from .http_requests import Auth, Headers
     from .http_sse import HttpSse
     from .streams import Cursor
+
+
+_AGAIN = REDIRECTS | refusals.AUTHORIZATION
+"""Statuses after which the request may be written again."""
 
 
 class PostExchange(Exchange):
@@ -179,7 +185,9 @@ class StreamableHTTP(HttpTransport):
     async def request(self, call: Call, link: Link, trail: Trail | None = None) -> dict[str, Any]:
         """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""
         wire: RequestTemplate = link.wire  # type: ignore[assignment]
-        fresh = None if self._fresh is None and call.headers is None else self._fresh_headers(call.headers)
+        fresh = call.headers if self._fresh is None else self._fresh.headers(self._place.url, call.headers)
+        if fresh is UNREADY:
+            fresh = await self.fresh_headers(self._place.url, "POST", call.deadline, call.headers)
         envelope = call.envelope or link.era.meta
         data = wire.request(call.id, call.method.name, call.name, call.params, envelope, call.meta, fresh)
         # Not where somebody wants progress: that may come elsewhere, and needs a slot to be left in meanwhile.
@@ -212,19 +220,23 @@ class StreamableHTTP(HttpTransport):
         if connection.exchange is exchange:
             connection.leave(exchange)
         message = slot.result()
-        if message is not None:
-            return message  # type: ignore[no-any-return]
-        if exchange.body is None or (head is not None and head.status in REDIRECTS):
-            return await self._go_on(exchange, head, trail)
-        return self._read(exchange, head, call, link)
+        if message is None and (exchange.body is None or (head is not None and head.status in _AGAIN)):
+            message = await self._go_on(exchange, head, trail, fresh)
+        return message if message is not None else self._read(exchange, head, call, link)
 
-    async def _go_on(self, exchange: PostExchange, head: ResponseHead | None, trail: Trail | None) -> dict[str, Any]:
+    async def _go_on(
+        self, exchange: PostExchange, head: ResponseHead | None, trail: Trail | None, fresh: Headers | None
+    ) -> dict[str, Any]:
         """Where the answer is when it was neither in the body nor among the events."""
         call, link = exchange.call, exchange.link
         if head is not None and head.status in REDIRECTS:
             trail = trail or Trail(self._limits.max_redirects)
             self.follow(trail, head, link)
             return await self.request(call, link, trail)
+        if head is not None and head.status in refusals.AUTHORIZATION:
+            trail = trail or Trail(self._limits.max_redirects)
+            if await self.authorize(head, fresh, trail, call.deadline, own=call.headers):
+                return await self.request(call, link, trail)
         if exchange.body is None and getattr(exchange, "cursor", None) is not None:
             return await self._resume(exchange)
         return self._read(exchange, head, call, link)
@@ -368,5 +380,10 @@ class StreamableHTTP(HttpTransport):
         """DELETE the session (2025-11-25, Session Management); 404 and 405 are as good as 200."""
         if link.session_id is None:
             return
+        fresh = None
+        if self._fresh is not None:
+            fresh = self._fresh.headers(self._place.url, None, "DELETE")
+            if fresh is UNREADY:
+                return  # nobody is sent to log in for a farewell
         template = self.template("DELETE", self._place.url, link.era, link.session_id)
-        await self._send(template.bare(self._fresh_headers()), deadline)
+        await self._send(template.bare(fresh), deadline)

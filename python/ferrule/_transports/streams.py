@@ -123,12 +123,13 @@ class StreamExchange(Exchange):
         head: The head of the response, once there is one.
         lost: Why the stream broke, None for one that ended.
         cursor: How far the stream was read; outlives it.
+        credentials: The headers that only this request carried.
         inbound: Whom to tell of what answers no call.
         opened: Set to None with the head, if somebody waits for that.
         used: Did an event come?
     """
 
-    __slots__ = ("_deadline", "_lane", "cursor", "head", "inbound", "link", "lost", "opened", "used")
+    __slots__ = ("_deadline", "_lane", "credentials", "cursor", "head", "inbound", "link", "lost", "opened", "used")
 
     def __init__(
         self,
@@ -147,6 +148,7 @@ class StreamExchange(Exchange):
         self.head: ResponseHead | None = None
         self.lost: FerruleError | None = None
         self.opened: Slot | None = None
+        self.credentials: list[tuple[str, str]] | None = None
         self.used = False
         self.inbound = inbound
         self._lane = lane

@@ -83,15 +83,15 @@ class Standing:
 class Flow(Auth):
     """The base of flows without a user: see `machine`."""
 
-    __slots__ = ("_allow_hosts", "_issuer", "_scope", "_standings", "proofs")
+    __slots__ = ("_issuer", "_standings", "allow_hosts", "proofs", "scope")
 
     proofs: Proofs | None
     """What binds the tokens to a key: set by `DPoP`."""
 
     def __init__(self, scopes: str | Iterable[str] | None, issuer: str | None, allow_hosts: Iterable[str]) -> None:
-        self._scope = scopes if isinstance(scopes, str) else " ".join(scopes or ())
+        self.scope = scopes if isinstance(scopes, str) else " ".join(scopes or ())
         self._issuer = issuer
-        self._allow_hosts = allowed_names(allow_hosts)
+        self.allow_hosts = allowed_names(allow_hosts)
         self._standings: dict[str, Standing] = {}
         self.proofs = None
 
@@ -118,7 +118,7 @@ class Flow(Auth):
         issuer = self._choose(resource.issuers, context)
         metadata = await find_metadata(fetcher, issuer, deadline, legacy=resource.legacy)
         self._issuer = issuer  # from here on the credentials are this one's
-        scope = united(self._scope, standing.scope) or " ".join(resource.scopes or ())
+        scope = united(self.scope, standing.scope) or " ".join(resource.scopes or ())
         return Wanted(metadata, resource.resource, scope)
 
     def _choose(self, issuers: tuple[str, ...], context: AuthContext) -> str:
@@ -154,57 +154,71 @@ class BoundFlow(Auth):
             return None
         return standing.headers
 
-    async def prepare(self, request: AuthRequest, deadline: float) -> None:
-        """See `Auth.prepare`: the token is about to end."""
+    async def prepare(self, request: AuthRequest, deadline: float) -> Headers:
+        """See `Auth.prepare`: the token is about to end. The new one is used once, however short it lives."""
         await self._renew(self._standing.token, deadline)
+        return self._standing.headers
 
     async def react(self, request: AuthRequest, response: Challenge, deadline: float) -> bool:
         """See `Auth.react`."""
         standing = self._standing
         if dict(standing.headers).get("Authorization") != dict(request.sent).get("Authorization"):
             return True  # another request was refused before, and there is a new token already
-        if response.status == 403 and not self._take_scope(response):
-            return False
-        if response.status == 401:
-            standing.named = response.param("resource_metadata")
-            standing.scope = united(standing.scope, response.param("scope") or "")[:_LONGEST_SCOPE]
+        if response.status == 403:
+            return await self._step_up(response, deadline)
+        standing.named = response.param("resource_metadata")
+        scope = united(standing.scope, response.param("scope") or "")
+        if len(scope) <= _LONGEST_SCOPE:
+            standing.scope = scope
         standing.wanted = None
         await self._renew(standing.token, deadline)
         return True
 
-    def _take_scope(self, response: Challenge) -> bool:
-        """Step up: ask for what was granted and what is lacking (index, Step-Up Authorization Flow).
+    async def _step_up(self, response: Challenge, deadline: float) -> bool:
+        """Ask for what was granted and what is lacking (index, Step-Up Authorization Flow).
 
         Returns:
             False when that is nothing new: the same request would have the same answer.
         """
         standing = self._standing
-        before = united(self._flow._scope, standing.scope, (standing.token and standing.token.scope) or "")
-        after = united(before, response.param("scope") or "")
+        token = standing.token
+        needed = response.param("scope") or ""
+        before = united(self._flow.scope, standing.scope, (token and token.scope) or "")
+        after = united(before, needed)
         if not response.wants_scope or after == before or len(after) > _LONGEST_SCOPE:
             return False
         standing.scope = after
+        await self._renew(token, deadline, needed)
         return True
 
-    async def _renew(self, old: Token | None, deadline: float) -> None:
+    async def _renew(self, old: Token | None, deadline: float, needed: str = "") -> None:
+        """See that there is another token than `old`, and one that was asked for with what is needed."""
+        standing = self._standing
+
+        def lacks() -> bool:
+            return standing.token is old or not holds(standing.wanted, needed)
+
         async def body(deadline: float) -> None:
-            if self._standing.token is old:
-                await self._obtain(deadline)
+            if lacks():
+                await self._obtain(needed, deadline)
 
-        await self._context.io.once(self._standing, body, deadline)
+        while lacks():  # somebody else's token may have been asked for without what is needed here
+            await self._context.io.once(standing, body, deadline)
 
-    async def _obtain(self, deadline: float) -> None:
+    async def _obtain(self, needed: str, deadline: float) -> None:
         context, standing = self._context, self._standing
-        fetcher = context.fetcher(self._flow._allow_hosts)
+        fetcher = context.fetcher(self._flow.allow_hosts)
         try:
-            wanted = standing.wanted or await self._flow.find(fetcher, context, standing, deadline)
+            wanted = standing.wanted
+            if wanted is None or not holds(wanted, needed):
+                wanted = await self._flow.find(fetcher, context, standing, deadline)
             asked_at = context.io.wall()
             token = await self._flow.ask(context, fetcher, wanted, deadline)
         finally:
             fetcher.close()
+        scheme = "DPoP" if token.token_type == "dpop" else "Bearer"
         standing.wanted = wanted
         standing.renew_at = _renewal(token, asked_at)
-        scheme = "DPoP" if token.token_type == "dpop" else "Bearer"
         standing.headers = [("Authorization", f"{scheme} {token.access_token}")]
         standing.token = token
 
@@ -220,6 +234,11 @@ class BoundFlow(Auth):
 def united(*scopes: str) -> str:
     """Scopes in one text, each once, in order."""
     return " ".join(dict.fromkeys(" ".join(scopes).split()))
+
+
+def holds(wanted: Wanted | None, needed: str) -> bool:
+    """Was all of this asked for?"""
+    return not needed or (wanted is not None and set(needed.split()) <= set(wanted.scope.split()))
 
 
 def _renewal(token: Token, asked_at: float) -> float:

@@ -15,12 +15,13 @@ from .challenges import choose, parse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
+    from typing import Any
 
     from .._http.url import Url
     from .._io.interface import IO
     from ..limits import Limits
     from .challenges import Scheme
-    from .fetch import Fetcher, Way
+    from .fetch import Fetcher
 
     Headers = list[tuple[str, str]]
 
@@ -120,7 +121,8 @@ class AuthContext:
 
     __slots__ = ("_way", "io", "limits", "server")
 
-    def __init__(self, io: IO, limits: Limits, server: Url, way: Way | None = None) -> None:
+    def __init__(self, io: IO, limits: Limits, server: Url, way: tuple[Any, Any, Any] = (None, None, None)) -> None:
+        """`way`: the user's `tls=` and `proxy=`, and the endpoint that the server is reached at, if it has one."""
         self.io = io
         self.limits = limits
         self.server = server
@@ -133,9 +135,11 @@ class AuthContext:
             allow_hosts: Hosts that may be at private addresses: see `guard`.
             trusted: A URL of the user's that is asked in place of what the server names: see `guard`.
         """
-        from .fetch import Fetcher
+        from .fetch import Fetcher, Way
 
-        return Fetcher(self.io, self.limits, trusted or self.server, way=self._way, allow_hosts=allow_hosts)
+        tls, proxy, endpoint = self._way
+        way = Way(tls, proxy, endpoint if trusted is None else None)  # the endpoint is the server's own
+        return Fetcher(self.io, self.limits, trusted or self.server, way=way, allow_hosts=allow_hosts)
 
     def __repr__(self) -> str:
         return f"<AuthContext for {self.server.label}>"

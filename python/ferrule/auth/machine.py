@@ -312,7 +312,9 @@ async def _obtain(context: AuthContext, assertion: Assertion, audience: str, nam
     if isinstance(assertion, str):
         text = assertion
     elif callable(assertion):
-        text = await context.io.call(assertion, audience)
+        from .users import call
+
+        text = await call(context.io, name, assertion, audience)
     else:
         text = await context.io.aside(_read, assertion, name)
     if not isinstance(text, str):
