@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
-from ferrule.auth import Auth, ClientCredentials, EnterpriseManaged, JWTBearer
+from ferrule.auth import Auth, ClientCredentials, EnterpriseManaged, JWTBearer, OAuth
 
 Context = dict[str, Any]
+CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
+
+
+class Browser:
+    """A user who consents to everything: goes where they are sent, and comes back without visiting the program."""
+
+    def __init__(self) -> None:
+        self._came_back_to = ""
+
+    def redirect(self, url: str) -> None:
+        parts = urlsplit(url)
+        connection = http.client.HTTPConnection(parts.netloc, timeout=10)
+        try:
+            connection.request("GET", f"{parts.path}?{parts.query}")
+            self._came_back_to = connection.getresponse().getheader("Location") or ""
+        finally:
+            connection.close()
+
+    def callback(self) -> str:
+        return self._came_back_to
+
+
+def user(context: Context) -> Auth:
+    browser = Browser()
+    return OAuth(
+        context.get("client_id"),
+        context.get("client_secret"),
+        client_metadata_url=CLIENT_DOCUMENT,
+        redirect_uri="http://127.0.0.1:3000/callback",
+        redirect=browser.redirect,
+        callback=browser.callback,
+    )
 
 
 def service_with_a_key(context: Context) -> Auth:
@@ -40,3 +74,4 @@ AUTHS: dict[str, Callable[[Context], Auth]] = {
     "auth/enterprise-managed-authorization": employee,
     "auth/wif-jwt-bearer": workload,
 }
+"""All others are a user's."""
