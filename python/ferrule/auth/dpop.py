@@ -64,6 +64,11 @@ class DPoP(Auth):
         elif key is None:
             raise ConfigError("DPoP: over this kind of Auth it needs private_key, the key that its tokens are bound to")
 
+    @property
+    def patience(self) -> float:  # type: ignore[override]  # of each, not of all
+        """See `Auth.patience`."""
+        return self._inner.patience
+
     def bind(self, context: AuthContext) -> BoundDPoP:
         """The layer as one view of a client uses it."""
         return BoundDPoP(self._inner.bind(context), self._proofs, context)
@@ -84,6 +89,11 @@ class BoundDPoP(Auth):
         self._inner = inner
         self._proofs = proofs
         self._context = context
+
+    @property
+    def patience(self) -> float:  # type: ignore[override]  # of each, not of all
+        """See `Auth.patience`."""
+        return self._inner.patience
 
     def headers(self, request: AuthRequest) -> Headers | None:
         """See `Auth.headers`: what the inner one gives, and the proof for it."""

@@ -154,9 +154,13 @@ class Auth:
 
     `prepare` and `react` may wait: a subclass makes them plain functions, or coroutine functions for `AsyncClient`.
     They must not call the client they authorize.
+
+    Attributes:
+        patience: Seconds that a person may take in `prepare` and `react`. They do not count against a call's timeout.
     """
 
     __slots__ = ("__weakref__",)
+    patience: float = 0.0
 
     def bind(self, context: AuthContext) -> Auth:
         """The object that a view of a client asks from now on: this one, unless it keeps something for each server."""

@@ -38,14 +38,12 @@ TRY_AGAIN = 30.0
 """Seconds until a renewal that failed is tried again, while the token is still good."""
 MAX_STEP_UPS = 10
 """How often a server may have the user asked for more scopes, as long as the client's process runs."""
-EXTRA = 60.0
-"""Seconds that the requests around a log-in may take, besides the user's time."""
 
 
 class BoundOAuth(Auth):
     """An `OAuth`, for one view of a client."""
 
-    __slots__ = ("_context", "_memory", "_oauth", "_shelf", "_wall", "patience")
+    __slots__ = ("_context", "_memory", "_oauth", "_shelf", "_wall")
 
     def __init__(self, oauth: OAuth, context: AuthContext, memory: Memory, server: str) -> None:
         self._oauth = oauth
@@ -53,7 +51,11 @@ class BoundOAuth(Auth):
         self._memory = memory
         self._shelf = Shelf(context.io, oauth.store, server)
         self._wall = context.io.wall
-        self.patience = oauth.login_timeout + EXTRA
+
+    @property
+    def patience(self) -> float:  # type: ignore[override]  # of each, not of all
+        """See `Auth.patience`."""
+        return self._oauth.patience
 
     def __repr__(self) -> str:
         return f"<OAuth for {self._context.server.label}: {self._memory.grant or 'no token'}>"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 REDIRECT_URI = "http://127.0.0.1/callback"
 _LONGEST_LOGIN = 86400.0
+_AROUND = 60.0
+"""Seconds that the requests around a log-in may take, besides the user's time."""
 
 
 class OAuth(Auth):
@@ -117,6 +119,11 @@ class OAuth(Auth):
         self.allow_hosts = allowed_names(allow_hosts)
         self.proofs = None
         self._memories: dict[str, Memory] = {}
+
+    @property
+    def patience(self) -> float:  # type: ignore[override]  # of each, not of all
+        """See `Auth.patience`."""
+        return self.login_timeout + _AROUND
 
     def bind(self, context: AuthContext) -> BoundOAuth:
         """See `Auth.bind`. What is known about a server is shared by all clients that talk to it with this object."""
