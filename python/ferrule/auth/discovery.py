@@ -229,7 +229,7 @@ async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legac
         issuer: Its identifier.
         deadline: Until when.
         legacy: Is it the origin of a server that said nothing (2025-03-26)? That one's may lack its metadata: then
-            the default endpoints hold; and it may write its identifier with a slash.
+            the default endpoints hold.
 
     Raises:
         AuthDiscoveryError: There is no document, or only one that speaks of another issuer.
@@ -239,8 +239,7 @@ async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legac
     for url in candidates(issuer):
         status, document = await fetcher.get_json(url, DISCOVERY, deadline)
         if status == 200 and document is not None:
-            stated = document.get("issuer")
-            if stated == issuer or (legacy and stated == f"{issuer}/"):
+            if _is_same(document.get("issuer"), issuer):
                 return _metadata(document, url)
             refusal = _problem("the authorization server's metadata states another issuer", url)
         elif status >= 500:
@@ -250,6 +249,16 @@ async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legac
     if legacy:
         return default_metadata(issuer)
     raise _problem("the authorization server has no metadata", issuer, status)
+
+
+def _is_same(stated: object, issuer: str) -> bool:
+    """Is this the issuer, as a plain string (RFC 8414, section 3.3)?
+
+    An issuer without a path may have its slash or not: both are looked up at the same URL, and servers of the official
+    Python SDK write one where the authorization server writes none.
+    """
+    root = issuer.removesuffix("/")
+    return stated == issuer or (root.count("/") == 2 and stated in (root, f"{root}/"))
 
 
 def _metadata(document: Mapping[str, Any], url: str) -> Metadata:
