@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Callable
-from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
 
 from ferrule.auth import Auth, ClientCredentials, DPoP, EnterpriseManaged, JWTBearer, OAuth
 
 Context = dict[str, Any]
+CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
-class Visitor:
-    """A user without a browser: asks for the page they are sent to, and brings back where that would send them."""
-
-    redirect_uri = "http://127.0.0.1:9/callback"
+class Browser:
+    """A user who consents to everything: goes where they are sent, and comes back without visiting the program."""
 
     def __init__(self) -> None:
-        self._location = ""
+        self._came_back_to = ""
 
     def redirect(self, url: str) -> None:
         parts = urlsplit(url)
-        connection = HTTPConnection(parts.netloc, timeout=10)
-        connection.request("GET", f"{parts.path}?{parts.query}")
-        self._location = connection.getresponse().headers["Location"]
-        connection.close()
+        connection = http.client.HTTPConnection(parts.netloc, timeout=10)
+        try:
+            connection.request("GET", f"{parts.path}?{parts.query}")
+            self._came_back_to = connection.getresponse().getheader("Location") or ""
+        finally:
+            connection.close()
 
     def callback(self) -> str:
-        return self._location
+        return self._came_back_to
 
 
-def user(**options: Any) -> OAuth:
-    """A user who consents to everything."""
-    visitor = Visitor()
-    given = {"redirect_uri": visitor.redirect_uri, "redirect": visitor.redirect, "callback": visitor.callback}
-    return OAuth(**{**given, **options})
+def user(context: Context) -> Auth:
+    browser = Browser()
+    return OAuth(
+        context.get("client_id"),
+        context.get("client_secret"),
+        client_metadata_url=CLIENT_DOCUMENT,
+        redirect_uri="http://127.0.0.1:3000/callback",
+        redirect=browser.redirect,
+        callback=browser.callback,
+    )
 
 
 def user_with_a_key(context: Context) -> Auth:
-    return DPoP(user())
+    return DPoP(user(context))
 
 
 def service_with_a_key(context: Context) -> Auth:
@@ -74,3 +80,4 @@ AUTHS: dict[str, Callable[[Context], Auth]] = {
     "auth/dpop": user_with_a_key,
     "auth/dpop-nonce": user_with_a_key,
 }
+"""All others are a user's."""

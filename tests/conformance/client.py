@@ -89,9 +89,9 @@ def authorization(name: str) -> dict[str, Any]:
     """The `auth=` of an `auth/` scenario; nothing for the others."""
     if not name.startswith("auth/"):
         return {}
-    from tests.conformance.authorization import AUTHS
+    from tests.conformance.authorization import AUTHS, user
 
-    return {"auth": AUTHS[name](json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}")))}
+    return {"auth": AUTHS.get(name, user)(json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}")))}
 
 
 def main() -> None:

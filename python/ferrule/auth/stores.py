@@ -179,11 +179,12 @@ class KeyringStore(TokenStore):
     blocks = True  # the desktop may ask the user to unlock it
 
     def __init__(self, service: str = "ferrule", *, locks: str | os.PathLike[str] | None = None) -> None:
+        from importlib import import_module
+
         try:
-            import keyring
+            self._keyring: Any = import_module("keyring")
         except ImportError:
             raise ConfigError("KeyringStore needs the package keyring: pip install 'ferrule[keyring]'") from None
-        self._keyring = keyring
         self._service = service
         self._locks = os.fspath(locks) if locks is not None else os.path.join(_state_folder(), "ferrule", "locks")
 
