@@ -227,10 +227,13 @@ PAGES = {
 
 @pytest.mark.req("A2", "A5")
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed_with_or_without_credentials(attack: Attack, page: str, status: int) -> None:
+def test_a_redirect_is_not_followed_with_or_without_credentials(attack: Attack, page: str) -> None:
     world = attack.world
-    for target in (world.stranger.party.origin, "https://10.0.0.1", "http://169.254.169.254"):
+    stranger = world.stranger.party.origin
+    for status, target in (
+        *((status, stranger) for status in (301, 302, 303, 307, 308)),
+        *((307, target) for target in ("https://10.0.0.1", "http://169.254.169.254", "/elsewhere")),
+    ):
         away = Reply(status, headers=[("Location", f"{target}{page}")])
         (world.mcp if page == PRM else world.authority).tricks[page] = lambda asked, away=away: away  # type: ignore[misc]
         attack.fail(PAGES[page])
@@ -405,24 +408,25 @@ BODIES = {
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("body", BODIES)
-def test_a_body_that_is_no_document_is_an_error_of_its_step(attack: Attack, page: str, body: str) -> None:
+def test_a_body_that_is_no_document_is_an_error_of_its_step(attack: Attack, page: str) -> None:
     party = attack.world.mcp if page == PRM else attack.world.authority
-    party.tricks[page] = lambda asked: Reply(body=BODIES[body])
-    error = attack.fail(PAGES[page])
-    assert "html" not in str(error)
+    for body in BODIES.values():
+        party.tricks[page] = lambda asked, body=body: Reply(body=body)  # type: ignore[misc]
+        error = attack.fail(PAGES[page])
+        assert "html" not in str(error)
 
 
-@pytest.mark.parametrize(
-    ("member", "value"),
-    [
-        *(("access_token", value) for value in (None, 7, [], {}, "", "a\r\nX-Evil: 1", "a b", "é", "x\x00")),
-        *(("token_type", value) for value in (7, [], {}, "", "mac", "N_A", "bearer\r\n")),
-    ],
-)
-def test_a_token_that_no_header_can_carry_is_none(attack: Attack, member: str, value: Any) -> None:
-    attack.world.authority.token_members[member] = value
-    attack.fail(AuthTokenError, service())
+TOKENS: dict[str, list[Any]] = {
+    "access_token": [None, 7, [], {}, "", "a\r\nX-Evil: 1", "a b", "é", "x\x00"],
+    "token_type": [7, [], {}, "", "mac", "N_A", "bearer\r\n"],
+}
+
+
+@pytest.mark.parametrize("member", TOKENS)
+def test_a_token_that_no_header_can_carry_is_none(attack: Attack, member: str) -> None:
+    for value in TOKENS[member]:
+        attack.world.authority.token_members[member] = value
+        attack.fail(AuthTokenError, service())
     assert attack.world.mcp.calls() == []
 
 
