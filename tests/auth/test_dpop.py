@@ -6,8 +6,10 @@ import json
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import jwt
 import pytest
@@ -15,7 +17,8 @@ import pytest
 from ferrule.auth import Auth, BearerAuth, ClientCredentials, DPoP, JWTBearer
 from ferrule.auth.keys import ALGORITHMS, SigningKey
 from ferrule.errors import AuthError, AuthTokenError, ConfigError
-from tests.servers.authority import Granted, Registered
+from tests.auth.browsing import Visitor
+from tests.servers.authority import SHARED_KEY, Granted, Registered
 from tests.servers.protected import World
 from tests.support.clients import Flavour
 
@@ -142,15 +145,31 @@ def test_a_token_from_elsewhere_is_proven_with_the_key_it_is_bound_to(flavour: F
 
 
 def test_the_layer_works_over_assertions_too(flavour: Flavour, world: World) -> None:
-    import time
-
-    from tests.servers.authority import SHARED_KEY
-
     claims = {"aud": world.authority.issuer, "exp": time.time() + 60}
     world.authority.clients["me"] = Registered()
     auth = DPoP(JWTBearer(jwt.encode(claims, SHARED_KEY, "HS256"), client_id="me"))
     with flavour.client(world.url, auth=auth) as client:
         assert client.call_tool("echo", {}).text == "hello"
+
+
+@pytest.mark.parametrize("era", ["stateless", "handshake"])
+def test_a_users_tokens_are_bound_from_the_authorization_request_on(flavour: Flavour, era: str) -> None:
+    with World(era) as world:
+        world.authority.metadata["dpop_signing_alg_values_supported"] = ["EdDSA"]
+        world.authority.nonce, world.mcp.nonce = "as-nonce", "rs-nonce"
+        visitor = Visitor(world.authority)
+        with flavour.client(world.url, auth=DPoP(visitor.oauth())) as client:
+            assert client.call_tool("echo", {}).text == "hello"
+            # A refreshed token is bound to the same key.
+            world.authority.tokens.clear()
+            assert client.call_tool("echo", {}).text == "hello"
+        [url] = visitor.sent_to
+        [granted] = world.authority.tokens.values()
+        assert dict(parse_qsl(urlsplit(url).query))["dpop_jkt"] == granted.jkt
+        grants = [form["grant_type"] for form in world.authority.token_requests()]
+        assert grants == ["authorization_code", "authorization_code", "refresh_token"]
+        with_token = [asked for asked in world.mcp.party.seen if asked.header("authorization")]
+        assert {jwt.get_unverified_header(asked.header("dpop") or "")["alg"] for asked in with_token} == {"EdDSA"}
 
 
 def test_mistakes_of_the_caller_are_named_at_once() -> None:
