@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -39,6 +40,7 @@ def proof(asked: Any) -> dict[str, Any]:
     return dict(jwt.decode(asked.header("dpop"), options={"verify_signature": False}))
 
 
+@pytest.mark.req("A2")
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
 def test_every_request_carries_the_bound_token_and_a_fresh_proof(flavour: Flavour, era: str) -> None:
     with World(era) as world:
@@ -97,6 +99,27 @@ def test_the_servers_nonce_has_the_request_sent_once_more(flavour: Flavour, worl
     assert len(world.authority.token_requests()) == 1
 
 
+@pytest.mark.req("A3")
+def test_a_late_refusal_of_an_old_token_takes_the_new_one(flavour: Flavour, world: World) -> None:
+    go = threading.Event()
+
+    def hold_the_first_call(asked: Any) -> None:
+        if asked.message.get("method") == "tools/call" and len(world.mcp.calls()) == 1:
+            go.wait(10)
+
+    with flavour.client(world.url, auth=DPoP(service())) as client:
+        client.connect()
+        world.authority.tokens.clear()
+        world.mcp.tricks["/mcp"] = hold_the_first_call
+        held = flavour.start(client.call_tool, "echo", {})
+        while not world.mcp.calls():
+            time.sleep(0.001)
+        assert client.call_tool("echo", {}).text == "hello"
+        go.set()
+        assert held.result().text == "hello"
+    assert len(world.authority.token_requests()) == 2
+
+
 def test_a_server_that_always_wants_another_nonce_is_not_asked_for_ever(flavour: Flavour, world: World) -> None:
     with flavour.client(world.url, auth=DPoP(service())) as client:
         client.connect()
@@ -111,6 +134,7 @@ def test_a_server_that_always_wants_another_nonce_is_not_asked_for_ever(flavour:
     assert len(world.mcp.party.seen) - before <= 3
 
 
+@pytest.mark.req("A2")
 @pytest.mark.parametrize("claimed", ["Bearer", "bearer", None])
 def test_a_token_that_is_not_bound_is_never_sent(flavour: Flavour, world: World, claimed: str | None) -> None:
     world.authority.token_members["token_type"] = claimed
@@ -122,6 +146,7 @@ def test_a_token_that_is_not_bound_is_never_sent(flavour: Flavour, world: World,
     assert not [asked for asked in world.mcp.party.seen if asked.header("authorization")]
 
 
+@pytest.mark.req("A2")
 def test_a_bound_token_is_never_sent_without_proofs(flavour: Flavour, world: World) -> None:
     world.authority.token_members["token_type"] = "DPoP"
     with (
