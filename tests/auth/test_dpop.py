@@ -6,8 +6,11 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import jwt
 import pytest
@@ -15,7 +18,8 @@ import pytest
 from ferrule.auth import Auth, BearerAuth, ClientCredentials, DPoP, JWTBearer
 from ferrule.auth.keys import ALGORITHMS, SigningKey
 from ferrule.errors import AuthError, AuthTokenError, ConfigError
-from tests.servers.authority import Granted, Registered
+from tests.auth.browsing import Visitor
+from tests.servers.authority import SHARED_KEY, Granted, Registered
 from tests.servers.protected import World
 from tests.support.clients import Flavour
 
@@ -36,6 +40,7 @@ def proof(asked: Any) -> dict[str, Any]:
     return dict(jwt.decode(asked.header("dpop"), options={"verify_signature": False}))
 
 
+@pytest.mark.req("A2")
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
 def test_every_request_carries_the_bound_token_and_a_fresh_proof(flavour: Flavour, era: str) -> None:
     with World(era) as world:
@@ -94,6 +99,27 @@ def test_the_servers_nonce_has_the_request_sent_once_more(flavour: Flavour, worl
     assert len(world.authority.token_requests()) == 1
 
 
+@pytest.mark.req("A3")
+def test_a_late_refusal_of_an_old_token_takes_the_new_one(flavour: Flavour, world: World) -> None:
+    go = threading.Event()
+
+    def hold_the_first_call(asked: Any) -> None:
+        if asked.message.get("method") == "tools/call" and len(world.mcp.calls()) == 1:
+            go.wait(10)
+
+    with flavour.client(world.url, auth=DPoP(service())) as client:
+        client.connect()
+        world.authority.tokens.clear()
+        world.mcp.tricks["/mcp"] = hold_the_first_call
+        held = flavour.start(client.call_tool, "echo", {})
+        while not world.mcp.calls():
+            time.sleep(0.001)
+        assert client.call_tool("echo", {}).text == "hello"
+        go.set()
+        assert held.result().text == "hello"
+    assert len(world.authority.token_requests()) == 2
+
+
 def test_a_server_that_always_wants_another_nonce_is_not_asked_for_ever(flavour: Flavour, world: World) -> None:
     with flavour.client(world.url, auth=DPoP(service())) as client:
         client.connect()
@@ -108,6 +134,7 @@ def test_a_server_that_always_wants_another_nonce_is_not_asked_for_ever(flavour:
     assert len(world.mcp.party.seen) - before <= 3
 
 
+@pytest.mark.req("A2")
 @pytest.mark.parametrize("claimed", ["Bearer", "bearer", None])
 def test_a_token_that_is_not_bound_is_never_sent(flavour: Flavour, world: World, claimed: str | None) -> None:
     world.authority.token_members["token_type"] = claimed
@@ -119,6 +146,7 @@ def test_a_token_that_is_not_bound_is_never_sent(flavour: Flavour, world: World,
     assert not [asked for asked in world.mcp.party.seen if asked.header("authorization")]
 
 
+@pytest.mark.req("A2")
 def test_a_bound_token_is_never_sent_without_proofs(flavour: Flavour, world: World) -> None:
     world.authority.token_members["token_type"] = "DPoP"
     with (
@@ -142,15 +170,31 @@ def test_a_token_from_elsewhere_is_proven_with_the_key_it_is_bound_to(flavour: F
 
 
 def test_the_layer_works_over_assertions_too(flavour: Flavour, world: World) -> None:
-    import time
-
-    from tests.servers.authority import SHARED_KEY
-
     claims = {"aud": world.authority.issuer, "exp": time.time() + 60}
     world.authority.clients["me"] = Registered()
     auth = DPoP(JWTBearer(jwt.encode(claims, SHARED_KEY, "HS256"), client_id="me"))
     with flavour.client(world.url, auth=auth) as client:
         assert client.call_tool("echo", {}).text == "hello"
+
+
+@pytest.mark.parametrize("era", ["stateless", "handshake"])
+def test_a_users_tokens_are_bound_from_the_authorization_request_on(flavour: Flavour, era: str) -> None:
+    with World(era) as world:
+        world.authority.metadata["dpop_signing_alg_values_supported"] = ["EdDSA"]
+        world.authority.nonce, world.mcp.nonce = "as-nonce", "rs-nonce"
+        visitor = Visitor(world.authority)
+        with flavour.client(world.url, auth=DPoP(visitor.oauth())) as client:
+            assert client.call_tool("echo", {}).text == "hello"
+            # A refreshed token is bound to the same key.
+            world.authority.tokens.clear()
+            assert client.call_tool("echo", {}).text == "hello"
+        [url] = visitor.sent_to
+        [granted] = world.authority.tokens.values()
+        assert dict(parse_qsl(urlsplit(url).query))["dpop_jkt"] == granted.jkt
+        grants = [form["grant_type"] for form in world.authority.token_requests()]
+        assert grants == ["authorization_code", "authorization_code", "refresh_token"]
+        with_token = [asked for asked in world.mcp.party.seen if asked.header("authorization")]
+        assert {jwt.get_unverified_header(asked.header("dpop") or "")["alg"] for asked in with_token} == {"EdDSA"}
 
 
 def test_mistakes_of_the_caller_are_named_at_once() -> None:

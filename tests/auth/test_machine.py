@@ -372,6 +372,7 @@ def test_a_new_token_takes_both_legs_again(flavour: Flavour, world: World) -> No
     assert asked == [world.idp.token_url] * 2
 
 
+@pytest.mark.req("A2")
 @pytest.mark.parametrize("kind", ["urn:ietf:params:oauth:token-type:access_token", None])
 def test_what_the_identity_provider_gives_must_be_a_grant(flavour: Flavour, world: World, kind: str | None) -> None:
     world.idp.token_members["issued_token_type"] = kind

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from ferrule.auth import Auth, ClientCredentials, EnterpriseManaged, JWTBearer, OAuth
+from ferrule.auth import Auth, ClientCredentials, DPoP, EnterpriseManaged, JWTBearer, OAuth
 
 Context = dict[str, Any]
 CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
@@ -44,6 +44,10 @@ def user(context: Context) -> Auth:
     )
 
 
+def user_with_a_key(context: Context) -> Auth:
+    return DPoP(user(context))
+
+
 def service_with_a_key(context: Context) -> Auth:
     return ClientCredentials(
         context["client_id"], private_key=context["private_key_pem"], algorithm=context["signing_algorithm"]
@@ -73,5 +77,7 @@ AUTHS: dict[str, Callable[[Context], Auth]] = {
     "auth/client-credentials-basic": service_with_a_secret,
     "auth/enterprise-managed-authorization": employee,
     "auth/wif-jwt-bearer": workload,
+    "auth/dpop": user_with_a_key,
+    "auth/dpop-nonce": user_with_a_key,
 }
 """All others are a user's."""

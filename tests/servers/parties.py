@@ -180,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(reply.status)
         named = {name.lower() for name, _ in reply.headers}
         for name, value in reply.headers:
-            self.send_header(name, value)
+            self.send_header(name, value.encode().decode("latin-1"))
         if "content-type" not in named:
             self.send_header("Content-Type", "application/json")
         if reply.pieces is None:

@@ -41,18 +41,18 @@ class Network:
         self.connected: list[tuple[str, int]] = []
         self.offences: list[tuple[str, int]] = []
 
-    def resolve(self, host: Any, port: Any, *args: Any, **kwargs: Any) -> list[Any]:
-        """In place of `getaddrinfo`."""
+    def resolve(
+        self, host: str | bytes, port: int, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
+    ) -> list[Any]:
+        """In place of `getaddrinfo`, which only ever sees literals: nobody outside is asked."""
         name = host.decode() if isinstance(host, bytes) else host
-        flags = kwargs.get("flags", 0)
+        literals: list[Any] = [host]
         if name in self.names and not flags & socket.AI_NUMERICHOST:
             self.looked_up.append(name)
-            found: list[Any] = []
             addresses = self.names[name]
-            for address in addresses() if callable(addresses) else addresses:
-                found += _getaddrinfo(address, port, *args, **{**kwargs, "flags": socket.AI_NUMERICHOST})
-            return found
-        return _getaddrinfo(host, port, *args, **{**kwargs, "flags": flags | socket.AI_NUMERICHOST})
+            literals = addresses() if callable(addresses) else addresses
+        rest = (port, family, type, proto, flags | socket.AI_NUMERICHOST)
+        return [found for literal in literals for found in _getaddrinfo(literal, *rest)]
 
     def reroute(self, address: Any) -> Any:
         """Where a connection really goes; refused and counted when it should not have been tried."""

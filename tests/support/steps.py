@@ -37,8 +37,9 @@ class Request:
 
     @property
     def message(self) -> Any:
-        """The JSON body; {} when there is none."""
-        return json.loads(self.body) if self.body else {}
+        """The JSON body; {} when there is none, or a form."""
+        form = self.header("Content-Type") == "application/x-www-form-urlencoded"
+        return json.loads(self.body) if self.body and not form else {}
 
     @property
     def method(self) -> str:

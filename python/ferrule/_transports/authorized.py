@@ -54,6 +54,7 @@ class Authorized(Fresh):
         "_futile_until",
         "_io",
         "_limits",
+        "_names",
         "_replaced",
         "_request",
         "_url",
@@ -73,6 +74,7 @@ class Authorized(Fresh):
         self._url = context.server
         self._request = _request("POST", context.server)
         self._checked: Headers | None = None
+        self._names: frozenset[str] = frozenset()
         self._replaced: Headers | None = None
         """Credentials that were refused and have been replaced: a later refusal of them is answered already."""
         self._futile: Headers | None = None
@@ -163,9 +165,13 @@ class Authorized(Fresh):
 
     def _check(self, given: Headers) -> None:
         """Raise ConfigError for headers that cannot be sent, or are not the user's to set."""
-        user_headers(given)
         if not isinstance(given, list):
             raise ConfigError(f"{self._label}: the headers that an Auth gives must be a list of pairs")
+        for name, value in given:
+            # Most are what was checked already, but for a value in which nothing can be wrong.
+            if name not in self._names or not (type(value) is str and value.isascii() and value.isprintable()):
+                user_headers(given)
+                self._names |= {name}
         self._checked = given
 
     def _with_others(self, given: Headers, url: Url, own: Headers | None) -> Headers:
