@@ -34,7 +34,7 @@ RAISED = {"RPCError", "InvalidParams", "MethodNotFound", "URLElicitationRequired
 RAISED |= {"InvalidResult", "LimitExceeded", "RequestTimeout", "NegotiationError", "CapabilityError", "ConfigError"}
 """Errors that every run must have met, so that what is searched is known to hold them."""
 RAISED |= {"TypeError", "CapabilityError"}
-RAISED_OVER_HTTP = {"HTTPStatusError", "AuthError", "ConnectionClosed", "ConnectError"}
+RAISED_OVER_HTTP = {"HTTPStatusError", "AuthChallengeError", "AuthStepUpError", "ConnectionClosed", "ConnectError"}
 RAISED_OVER_STREAMS = {"stdio": {"ServerExited", "ConnectError"}, "socket": {"ServerExited"}}
 RAISED_IN = {"stateless": {"InputRequired", "UnknownResultType"}, "handshake": set[str]()}
 
@@ -113,6 +113,7 @@ OURS: dict[str, Any] = {
     "request_sent": True,
     "transient": True,
     "offered": ("2025-11-25",),
+    "step": "token",
 }
 SECRET = "hunter2"
 THEIRS: dict[str, Any] = {
@@ -124,6 +125,7 @@ THEIRS: dict[str, Any] = {
     "supported": (SECRET,),
     "requests": {SECRET: {"params": SECRET}},
     "state": SECRET,
+    "url": f"https://{SECRET}:{SECRET}@idp.example/token?{SECRET}#{SECRET}",
     "error": SECRET,
     "description": SECRET,
     "result": CallToolResult.from_wire({"content": [{"type": "text", "text": SECRET}], "isError": True}),

@@ -81,7 +81,8 @@ class BaseClient:
             limits: The bounds on everything else. Default `Limits()`.
             headers: HTTP headers for every request. None the client owns (framing, `Mcp-*`). Cookies among them are
                 sent together with those the server sets, and go before one of the same name.
-            auth: A bearer token, or a function that returns one and is asked for each request.
+            auth: A bearer token; a function that returns one and is asked for each request (for `AsyncClient` it may
+                be async); or an `Auth` of `ferrule.auth`. None of these over stdio.
             tls: The path of a CA file or directory to trust instead of the system's, or an `ssl.SSLContext`.
             proxy: The proxy to go through, "http://[user:password@]host[:port]"; "" for none. Default: as `HTTP_PROXY`,
                 `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say (and the system's settings on Windows and macOS), but

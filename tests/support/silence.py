@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import ferrule
+import ferrule.auth
 from ferrule.types import CreateTaskResult, InitializeResult, Progress, PromptReference, ResourceTemplateReference
+from tests.support import silence_auth
 from tests.support import silence_servers as servers
 from tests.support.asking import wait_for
 from tests.support.clients import Flavour
@@ -37,10 +39,6 @@ SHOWS_A_SECRET = {"session_id", "instructions", "prior", "Task.id", "Task.status
 LAST = {"close"}
 
 FAST: dict[str, Any] = {"poll_interval": 0.01, "min_poll_interval": 0.01, "restart_window": 0, "probe_timeout": 1.0}
-
-
-def token() -> str:
-    return secret("fresh-token")
 
 
 def meta() -> dict[str, Any]:
@@ -74,7 +72,7 @@ ARGUMENTS: dict[str, Any] = {
     "argument": (secret("completed-name"), secret("typed")),
     "context": {secret("other-name"): secret("other-argument")},
     "headers": {"X-View": secret("view-header"), "Cookie": "a=" + secret("view-cookie")},
-    "auth": token,
+    "auth": silence_auth.Credentials(),
     "request_meta": meta,
 }
 BY_HANDLERS = {"on_progress"}
@@ -150,7 +148,7 @@ def exported(flavour: str) -> set[str]:
     other = (ferrule.Client, *HANDED_OUT.values()) if flavour == "async" else HANDLES_OF_ASYNC
     found = {
         value
-        for home in (ferrule, ferrule.types)
+        for home in (ferrule, ferrule.types, ferrule.auth)
         for value in (getattr(home, name) for name in home.__all__)
         if inspect.isclass(value) and not issubclass(value, Exception)
     }
@@ -363,7 +361,7 @@ def main(name: str, transport: str, era: str, report: str) -> None:
     logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
     flavour = Flavour(name)
     run = Run(flavour, transport, era)
-    for one in made_by_hand():
+    for one in [*made_by_hand(), *silence_auth.made_by_hand()]:
         run.show("made by hand", one)
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         world = World(stack, Path(folder), transport, era)

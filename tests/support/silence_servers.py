@@ -87,6 +87,9 @@ def statuses() -> Iterator[tuple[str, Any]]:
     hidden += [("Set-Cookie", f"a={secret('late-cookie')}"), ("Retry-After", secret("retry-after"))]
     for status in (400, 401, 403, 404, 405, 407, 413, 429, 500, 503):
         yield f"HTTP {status}", steps.status(status, body, content_type="text/html", headers=hidden)
+    for status, error in ((401, "invalid_token"), (403, "insufficient_scope")):
+        said = f'Bearer error="{error}", error_description="{secret("description")}", scope="{secret("scope")}"'
+        yield f"HTTP {status} {error}", steps.status(status, body, headers=[("WWW-Authenticate", said)])
     away = ("//u:" + secret("redirect") + "@127.0.0.1:9/" + secret("path"), "http://[" + secret("host"))
     for status, *targets in ((302, "/" + secret("path"), *away), (307, "/again?" + secret("query-of-redirect"), *away)):
         for target in targets:
