@@ -1,4 +1,4 @@
-"""`driver`: each of the drivers in turn. `world`, `visitor`: servers that want tokens, and a user. `clock`: the time."""
+"""`driver`: each driver in turn. `world`, `visitor`: servers that want tokens, and a user. `clock`: the time of day."""
 
 from __future__ import annotations
 

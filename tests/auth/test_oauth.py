@@ -196,9 +196,7 @@ def test_an_answer_with_another_state_is_not_used(flavour: Flavour, world: World
 
 
 @pytest.mark.parametrize("iss", ["https://evil.example", "{issuer}/", "", None])
-def test_an_answer_of_another_issuer_is_neither_used_nor_shown(
-    flavour: Flavour, world: World, iss: str | None
-) -> None:
+def test_an_answer_of_another_issuer_is_neither_used_nor_shown(flavour: Flavour, world: World, iss: str | None) -> None:
     stated = iss and iss.format(issuer=world.authority.issuer)
     visitor = Visitor(world.authority, tamper=changed(iss=stated, error="evil", error_description="call 555-0123"))
     error = fail(flavour, world, visitor.oauth(), AuthorizationError)

@@ -203,7 +203,7 @@ def test_a_waiter_that_is_cancelled_strands_nobody(world: World, visitor: Visito
     async def scenario() -> None:
         async with AsyncClient(world.url, auth=visitor.oauth()) as client:
             world.authority.tokens.clear()
-            world.authority.tricks["/token"] = hold  # type: ignore[assignment]
+            world.authority.tricks["/token"] = hold
             first, *others = [asyncio.ensure_future(client.call_tool("echo", {})) for _ in range(4)]
             await asyncio.to_thread(asked.wait, 20)
             first.cancel()
@@ -423,7 +423,8 @@ def test_what_a_cache_tells_apart_is_the_log_in_and_not_the_token(world: World, 
 
     oauth = visitor.oauth()
     with Client(world.url, auth=oauth) as client:
-        partition = client._session.transport._fresh.partition
+        transport: Any = client._session.transport
+        partition = transport._fresh.partition
         call(client)
         first = partition()
         world.authority.tokens.clear()

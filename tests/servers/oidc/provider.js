@@ -1,10 +1,11 @@
 // oidc-provider with the pages for logging in and consenting that it brings for development.
 //
-// Usage: node provider.js RESOURCE ACCESS_TOKEN_SECONDS. Prints its issuer when it listens. Refresh tokens rotate.
+// Usage: node provider.js ACCESS_TOKEN_SECONDS. Prints its issuer when it listens. Refresh tokens rotate; the only
+// resources it knows are MCP servers of this machine.
 import { createServer } from 'node:http';
-import Provider from 'oidc-provider';
+import Provider, { errors } from 'oidc-provider';
 
-const [, , resource, seconds] = process.argv;
+const [, , seconds] = process.argv;
 const scope = 'mcp:read mcp:write';
 const server = createServer((request, response) => handler(request, response));
 let handler;
@@ -30,8 +31,8 @@ server.listen(0, '127.0.0.1', () => {
         enabled: true,
         useGrantedResource: () => true,
         getResourceServerInfo: (ctx, indicator) => {
-          if (indicator !== resource) throw new Error('unknown resource');
-          return { scope, audience: resource, accessTokenFormat: 'opaque', accessTokenTTL: Number(seconds) };
+          if (!/^http:\/\/127\.0\.0\.1:\d+\/mcp$/.test(indicator)) throw new errors.InvalidTarget();
+          return { scope, audience: indicator, accessTokenFormat: 'opaque', accessTokenTTL: Number(seconds) };
         },
       },
     },
