@@ -65,6 +65,17 @@ def test_a_new_key_signs_with_what_the_authorization_server_takes(
     assert jwt.get_unverified_header(asked.header("dpop") or "")["alg"] == algorithm
 
 
+@pytest.mark.parametrize("offered", [["none"], ["HS256", "PS256"], []])
+def test_a_server_that_takes_none_of_our_algorithms_is_sent_no_proof(
+    flavour: Flavour, world: World, offered: list[str]
+) -> None:
+    world.authority.metadata["dpop_signing_alg_values_supported"] = offered
+    client = flavour.client(world.url, auth=DPoP(service()))
+    with pytest.raises(AuthTokenError, match="none of ES256, EdDSA, RS256"):
+        client.call_tool("echo", {})
+    assert world.authority.token_requests() == []
+
+
 def test_the_callers_key_is_used_and_the_token_is_bound_to_it(flavour: Flavour, world: World) -> None:
     key = SigningKey.generate("EdDSA")
     with flavour.client(world.url, auth=DPoP(service(), private_key=key)) as client:

@@ -12,9 +12,11 @@ from typing import Any
 import jwt
 import pytest
 
+from ferrule import Client
 from ferrule.auth import ClientCredentials, EnterpriseManaged, JWTBearer
 from ferrule.auth.keys import ALGORITHMS, SigningKey
 from ferrule.errors import AuthDiscoveryError, AuthStepUpError, AuthTokenError, ConfigError
+from tests.auth.test_concurrency import python_calls
 from tests.servers.authority import ID_JAG, ID_TOKEN, JWT_BEARER, SHARED_KEY, TOKEN_EXCHANGE, Registered
 from tests.servers.parties import Reply, refuse
 from tests.servers.protected import World
@@ -132,6 +134,18 @@ def test_a_refused_secret_is_the_authorization_servers_error_and_fails_one_call(
     assert len(world.authority.token_requests()) == 1
     world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
     assert client.call_tool("echo", {}).text == "hello"
+
+
+@pytest.mark.req("A4")
+def test_a_token_at_hand_costs_a_call_at_most_six_function_calls(world: World) -> None:
+    world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
+    with Client(world.url, auth=ClientCredentials("me", SECRET)) as client:
+        client.call_tool("echo", {})
+        [token] = world.authority.tokens
+        with Client(world.url, auth=token) as plain:
+            least = min(python_calls(plain) for _ in range(5))
+            most = min(python_calls(client) for _ in range(5))
+    assert most - least <= 6
 
 
 # --- scopes ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from ferrule.auth.keys import ALGORITHMS, SigningKey
 from ferrule.auth.proofs import Proofs
-from ferrule.errors import ConfigError
+from ferrule.errors import AuthTokenError
 
 NOW = 1_800_000_000.75
 ORIGIN = "https://mcp.example"
@@ -95,7 +95,7 @@ def test_the_callers_key_and_algorithm_come_before_what_the_server_takes() -> No
 def test_a_server_that_takes_none_of_ours_is_told_apart_before_anything_is_sent() -> None:
     proofs = Proofs()
     proofs.offer(["none", "HS256"])
-    with pytest.raises(ConfigError, match="takes none of the algorithms"):
+    with pytest.raises(AuthTokenError, match="none of ES256, EdDSA, RS256"):
         proofs.make("POST", ORIGIN, URL, NOW)
 
 

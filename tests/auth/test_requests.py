@@ -483,3 +483,51 @@ def test_other_refusals_are_what_they_were(flavour: Any, serve: Any) -> None:
     with pytest.raises(Exception, match="-32600"):
         client.call_tool("echo", {})
     assert auth.reactions == []
+
+
+@pytest.mark.req("A2", "R4")
+def test_a_notification_that_waits_for_a_credential_in_vain_was_not_sent(flavour: Any, serve: Any) -> None:
+    class Once(Auth):
+        count = 0
+
+        def bind(self, context: Any) -> Any:
+            self.io = context.io
+            return self
+
+        def headers(self, request: Any) -> Any:
+            self.count += 1
+            return header("t") if self.count < 3 else None
+
+        async def prepare(self, request: Any, deadline: float) -> None:
+            await self.io.wait(self.io.slot(), deadline)
+
+    server = serve(era="handshake", session=None)
+    client = flavour.connect(server.url, auth=Once(), protocol="handshake")
+    with pytest.raises(RequestTimeout) as caught:
+        client.notify("notifications/custom", timeout=0.05)
+    assert caught.value.request_sent is False
+    assert server.count("notifications/custom") == 0
+
+
+@pytest.mark.req("R2")
+def test_a_scope_that_stays_insufficient_does_not_make_a_credential_futile(flavour: Any, serve: Any) -> None:
+    server = serve({"tools/call": turns(refuse(), *[refuse(403, SCOPE)] * 2, refuse(), answer())})
+    auth = Scripted("a", "b", "b", "c")
+    client = flavour.connect(server.url, auth=auth)
+    with pytest.raises(AuthStepUpError):
+        client.call_tool("echo", {})
+    client.call_tool("echo", {})
+    assert tokens_of(server.calls()) == ["Bearer a", "Bearer b", "Bearer b", "Bearer b", "Bearer c"]
+
+
+@pytest.mark.req("A2")
+def test_what_tells_answers_apart_is_known_for_each_view(flavour: Any) -> None:
+    def partition(**options: Any) -> bytes | None:
+        client = flavour.client("http://127.0.0.1:9/mcp", **options)
+        found: bytes | None = client._session.transport.partition()
+        return found
+
+    assert partition() == partition(headers={"Cookie": "a=b"}) == b""
+    assert partition(auth="t") == partition(auth=BearerAuth("t")) != partition(auth="u")
+    assert partition(auth=lambda: "t") is None
+    assert partition(auth=Scripted("t")) is None

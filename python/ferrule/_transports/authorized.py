@@ -112,12 +112,12 @@ class Authorized(Fresh):
         """Have a refusal answered: is the request to be sent once more? At most once for each cause."""
         challenge = challenge_of(head)
         cause = _cause(challenge)
+        credentials = _credentials(sent, own)
         if cause is None or cause in trail.causes:
-            if "401" in trail.causes:
-                self._futile, self._futile_until = _credentials(sent, own), self._io.now() + _FUTILE
+            if cause == "401":
+                self._futile, self._futile_until = credentials, self._io.now() + _FUTILE
             return False
         trail.causes += (cause,)
-        credentials = _credentials(sent, own)
         if cause == "401":
             if credentials == self._futile and self._io.now() < self._futile_until:
                 return False

@@ -196,6 +196,16 @@ class HttpTransport:
         """Have the same cookies as another transport of the same view."""
         self._fresh = other._fresh
 
+    def partition(self) -> bytes | None:
+        """Which authorization the answers are for, in a cache: b"" for none; None: unknown, so shared with nobody."""
+        if self._fresh is not None and self._auth is not None and not isinstance(self._auth, str):
+            return self._fresh.partition()
+        if self._auth is None:
+            return b""
+        from hashlib import sha256
+
+        return sha256(f"Bearer {self._auth}".encode()).digest()
+
     def keep_cookies(self, head: ResponseHead) -> None:
         """Take the cookies of a head that is `notable`, if it has any."""
         if head.get("set-cookie") is None:
@@ -239,12 +249,17 @@ class HttpTransport:
     ) -> None:
         """Post what is not answered, and see it accepted; redirects are followed as for a request."""
         trail = Trail(self._limits.max_redirects)
+        sent = False
         while True:
             url = self.place_of(link)
-            fresh = await self.fresh_headers(url, "POST", deadline)
+            try:
+                fresh = await self.fresh_headers(url, "POST", deadline)
+            except Expired:
+                raise (Expired if sent else Unsent) from None
             wire = link.wire
             assert wire is not None
             head = await self._send(make(wire, fresh), deadline)
+            sent = True
             if head.status in REDIRECTS:
                 self.follow(trail, head, link)
             elif not await self.authorize(head, fresh, trail, deadline, "POST", url):

@@ -60,6 +60,9 @@ class Wanted(Frozen):
         scope = {"scope": self.scope} if self.scope else {}
         return {"resource": self.resource, **scope}
 
+    def __repr__(self) -> str:
+        return f"<Wanted of {self.metadata!r}: {len(self.scope.split())} scopes>"
+
 
 class Standing:
     """What a flow knows about one server."""
@@ -78,6 +81,9 @@ class Standing:
         """Where the last challenge said that the resource metadata is."""
         self.scope = ""
         """What challenges have asked for so far."""
+
+    def __repr__(self) -> str:
+        return f"<Standing: {self.token or 'no token'}>"
 
 
 class Flow(Auth):

@@ -123,19 +123,12 @@ def as_key(
     return given
 
 
-def choose_algorithm(offered: Iterable[object] | None) -> str:
-    """The algorithm to make a key for: the first of ours that is among those offered; the first of all if none is said.
-
-    Raises:
-        ConfigError: The other side takes none of ours.
-    """
+def choose_algorithm(offered: Iterable[object] | None) -> str | None:
+    """What to make a key for: the first of ours that is offered, or of all if nothing was said; None: there is none."""
     if offered is None:
         return ALGORITHMS[0]
     known = {name for name in offered if isinstance(name, str)}
-    for algorithm in ALGORITHMS:
-        if algorithm in known:
-            return algorithm
-    raise ConfigError(f"the other side takes none of the algorithms that ferrule signs with: {', '.join(ALGORITHMS)}")
+    return next((name for name in ALGORITHMS if name in known), None)
 
 
 def require_crypto() -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from .base64url import base64url
 from .jwt import new_id, sign_jwt
-from .keys import SigningKey
+from .keys import ALGORITHMS, SigningKey, choose_algorithm
+from .steps import TOKEN, auth_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +45,16 @@ class Proofs:
 
     @property
     def key(self) -> SigningKey:
-        """The key, made if there is none yet."""
-        if not self._keys:
-            from .keys import choose_algorithm
+        """The key, made if there is none yet.
 
-            # Two threads may make one each; both use the first.
-            self._keys.append(SigningKey.generate(self._algorithm or choose_algorithm(self._offered)))
+        Raises:
+            AuthTokenError: The servers take no algorithm of ours.
+        """
+        if not self._keys:
+            algorithm = self._algorithm or choose_algorithm(self._offered)
+            if algorithm is None:
+                raise auth_error(TOKEN, f"DPoP: none of {', '.join(ALGORITHMS)} is among the algorithms that are taken")
+            self._keys.append(SigningKey.generate(algorithm))  # two threads may make one each; both use the first
         return self._keys[0]
 
     def note(self, origin: str, nonce: str | None) -> bool:
