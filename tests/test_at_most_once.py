@@ -12,6 +12,7 @@ from ferrule import Client, Limits, Retry
 from ferrule._protocol import refusals
 from ferrule.errors import (
     AuthError,
+    AuthStepUpError,
     ConnectError,
     ConnectionClosed,
     FerruleError,
@@ -174,7 +175,11 @@ ANSWERS: dict[str, tuple[Script, type[FerruleError]]] = {
     "HTTP 301": (status(301, headers=[("Location", "/mcp")]), HTTPStatusError),
     "HTTP 307 to another origin": (status(307, headers=[("Location", "http://127.0.0.1:1/mcp")]), HTTPStatusError),
     "HTTP 401": (status(401), AuthError),
-    "HTTP 403": (status(403, headers=[("WWW-Authenticate", 'Bearer error="insufficient_scope"')]), HTTPStatusError),
+    "HTTP 403": (status(403), HTTPStatusError),
+    "a small scope": (
+        status(403, headers=[("WWW-Authenticate", 'Bearer error="insufficient_scope"')]),
+        AuthStepUpError,
+    ),
     "refused headers": (error(-32020, status=400), RPCError),
     "a refused version that names none": (error(-32022, status=400), RPCError),
 }
