@@ -187,6 +187,7 @@ def changed(**members: str | None) -> Callable[[str], str]:
     return tamper
 
 
+@pytest.mark.req("A2")
 @pytest.mark.parametrize("state", ["another", "", None])
 def test_an_answer_with_another_state_is_not_used(flavour: Flavour, world: World, state: str | None) -> None:
     visitor = Visitor(world.authority, tamper=changed(state=state, error="shown", error_description="not shown"))
@@ -195,6 +196,7 @@ def test_an_answer_with_another_state_is_not_used(flavour: Flavour, world: World
     assert world.authority.token_requests() == []
 
 
+@pytest.mark.req("A6")
 @pytest.mark.parametrize("iss", ["https://evil.example", "{issuer}/", "", None])
 def test_an_answer_of_another_issuer_is_neither_used_nor_shown(flavour: Flavour, world: World, iss: str | None) -> None:
     stated = iss and iss.format(issuer=world.authority.issuer)

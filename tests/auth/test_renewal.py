@@ -387,6 +387,7 @@ def test_a_claim_of_another_process_is_waited_for_until_the_deadline(driver: Dri
     driver.run(scenario)
 
 
+@pytest.mark.req("A6")
 def test_an_entry_comes_back_as_it_was_kept(driver: Driver) -> None:
     async def scenario(io: Any) -> None:
         store = MemoryStore()

@@ -10,7 +10,7 @@ from ferrule._io.blocking import BlockingIO
 from ferrule.auth import Auth, AuthContext, AuthRequest, BasicAuth, BearerAuth, Challenge, Token
 from ferrule.auth.fetch import Answer, Way
 from ferrule.auth.static import AsyncTokens
-from tests.support import silence_flows
+from tests.support import silence_flows, silence_logins
 from tests.support.secrets import secret
 
 
@@ -56,4 +56,5 @@ def made_by_hand() -> list[Any]:
         Way(None, url, None),
         Answer(200, said, None),  # type: ignore[arg-type]
         *silence_flows.made_by_hand(),
+        *silence_logins.made_by_hand(),
     ]

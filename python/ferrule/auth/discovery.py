@@ -52,6 +52,10 @@ class Resource(Frozen):
         self._set("scopes", scopes)
         self._set("legacy", legacy)
 
+    def __repr__(self) -> str:
+        scopes = "no scopes" if self.scopes is None else f"{len(self.scopes)} scopes"
+        return f"<Resource: {len(self.issuers)} authorization servers, {scopes}>"
+
 
 class Metadata(Frozen):
     """What an authorization server says about itself, in the names of RFC 8414, section 2.
