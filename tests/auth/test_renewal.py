@@ -96,6 +96,18 @@ def test_a_refresh_token_that_is_refused_sends_the_user_to_log_in(
     assert "scope=read" in visitor.sent_to[1]
 
 
+def test_a_refused_token_is_not_renewed_where_the_server_wants_more_than_it_was_asked_for(
+    flavour: Flavour, world: World, visitor: Visitor
+) -> None:
+    world.mcp.scope = "read"
+    client = flavour.client(world.url, auth=visitor.oauth())
+    call(client)
+    world.authority.tokens.clear()
+    world.mcp.scope = "read write"
+    assert call(client) == "hello"
+    assert grants(world) == ["authorization_code", "authorization_code"]
+
+
 def test_without_a_refresh_token_a_token_is_used_to_its_end_and_then_the_user_is_asked(
     flavour: Flavour, world: World, visitor: Visitor, clock: Clock
 ) -> None:

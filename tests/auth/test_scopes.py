@@ -54,5 +54,6 @@ def test_offline_access_alone_is_not_asked_for_since_no_scope_means_the_servers_
 def test_scopes_that_were_asked_for_already_add_nothing() -> None:
     assert adds_nothing("a b", ["b"])
     assert adds_nothing(None, [])
+    assert adds_nothing("a", ["a", "offline_access"])
     assert not adds_nothing("a b", ["b", "c"])
     assert not adds_nothing(None, ["a"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 from ferrule import Limits
 from ferrule._http.url import parse_url
 from ferrule._io.blocking import BlockingIO
-from ferrule.auth import AuthContext, FileStore, MemoryStore, OAuth, SigningKey, Token
+from ferrule.auth import AuthContext, FileStore, KeyringStore, MemoryStore, OAuth, SigningKey, Token, TokenStore
 from ferrule.auth.code_flow import Request
 from ferrule.auth.discovery import Metadata, Resource
 from ferrule.auth.kept import Grant, Memory
@@ -28,6 +30,7 @@ def made_by_hand() -> list[Any]:
     resource = Resource(f"https://h/mcp?{secret('resource')}", ("https://h",), (secret("supported"),))
     store = MemoryStore()
     store.save("key", secret("kept"))
+    sys.modules.setdefault("keyring", ModuleType("keyring"))  # the extra, which is never called
     oauth = OAuth(
         secret("client"),
         secret("client-secret"),
@@ -39,7 +42,8 @@ def made_by_hand() -> list[Any]:
     bound._memory.grant = grant
     memory: Memory = bound._memory
     return [
-        *(oauth, oauth.client, bound, memory, grant, client, metadata, resource, store, FileStore("/tmp")),
+        *(oauth, oauth.client, bound, memory, grant, client, metadata, resource, store),
+        *(TokenStore(), FileStore("/tmp"), KeyringStore()),
         Request(metadata, resource, client, secret("scope"), f"https://app/{secret('redirect')}", None),
         User(io, f"https://app/{secret('redirect')}", 5.0, None, lambda: secret("answer"), None),
     ]

@@ -18,7 +18,7 @@ from .users import call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any, NoReturn
 
     from .._http.url import Url
@@ -173,7 +173,8 @@ class Shelf:
             Expired: Another process or client had it until the deadline.
         """
         while True:
-            claim: Callable[[], object] | None = await self._call(self._store.try_lock, self._key(issuer))
+            # Never in a thread: who is cancelled meanwhile would leave a claim that nobody gives back.
+            claim: Callable[[], object] | None = await self._here(self._store.try_lock, self._key(issuer))
             if claim is not None:
                 return claim
             if self._io.now() >= deadline:
@@ -182,7 +183,7 @@ class Shelf:
 
     async def let_go(self, claim: Callable[[], object]) -> None:
         """Give a claim back."""
-        await self._call(claim)
+        await self._here(claim)
 
     def _key(self, issuer: str) -> str:
         return f"{self._server} {issuer}"
@@ -199,15 +200,23 @@ class Shelf:
         await self._call(self._store.save, key, dumps(entry).decode())
 
     async def _call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Run a method of the store.
+        """Run a method of the store that may take its time."""
+        if self._store.blocks:
+            return await self._checked(self._io.aside(function, *args))
+        return await self._here(function, *args)
+
+    async def _here(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Run a method of the store that does not."""
+        return await self._checked(call(self._io, "a method of store", function, *args))
+
+    async def _checked(self, work: Awaitable[Any]) -> Any:
+        """What a method returns.
 
         Raises:
             ConfigError: It failed, or is a coroutine and this the blocking client.
         """
         try:
-            if self._store.blocks:
-                return await self._io.aside(function, *args)
-            return await call(self._io, "a method of store", function, *args)
+            return await work
         except (FerruleError, Expired, Closing):
             raise
         except Exception as error:

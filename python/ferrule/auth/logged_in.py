@@ -214,7 +214,7 @@ class BoundOAuth(Auth):
         # The server may have gone over to another authorization server: what is old must not be used there.
         resource = await self._resource(fetcher, response, deadline)
         grant = self._memory.grant or kept
-        if grant is not None and grant.token.refresh_token and grant.issuer in resource.issuers:
+        if grant is not None and grant.issuer in resource.issuers and self._is_renewable(grant, needed):
             try:
                 await self._renew(fetcher, grant, resource, deadline)
                 return
@@ -223,6 +223,9 @@ class BoundOAuth(Auth):
                     raise
                 self._memory.grant = None
         await self._log_in(fetcher, resource, needed, grant)
+
+    def _is_renewable(self, grant: Grant, needed: list[str]) -> bool:
+        return grant.token.refresh_token is not None and adds_nothing(grant.asked, needed)
 
     async def _renew(self, fetcher: Fetcher, grant: Grant, resource: Resource | None, deadline: float) -> None:
         """Use the refresh token, unless another process or client has used it already (RFC 6749, section 6).

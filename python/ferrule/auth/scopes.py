@@ -43,5 +43,5 @@ def choose_scopes(
 
 
 def adds_nothing(asked: str | None, needed: Iterable[str]) -> bool:
-    """Was all of this asked for already? Then asking again would gain nothing."""
-    return set(needed) <= set((asked or "").split())
+    """Was all of this asked for already, as far as a resource may ask for it? Then asking again would gain nothing."""
+    return set(needed) - {OFFLINE} <= set((asked or "").split())

@@ -23,7 +23,7 @@ class TokenStore:
     clients; for many users, give each user a store of their own.
 
     Attributes:
-        blocks: Do the methods take so long that an event loop should call them in a thread?
+        blocks: Do `load`, `save` and `delete` take so long that an event loop should call them in a thread?
     """
 
     __slots__ = ()
@@ -112,6 +112,7 @@ class FileStore(TokenStore):
     """
 
     __slots__ = ("_folder",)
+    blocks = True  # a disk takes its time to say that it has what it was given
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = os.path.expanduser(os.fspath(folder))
