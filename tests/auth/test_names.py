@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error_that_names_it() -> Non
         ferrule.auth.no_such_name  # noqa: B018
 
 
+HERE = f"sys.path.insert(0, {str(Path(ferrule.__file__).parent.parent)!r})"
 PROGRAM = """
 from ferrule._demo.http import HTTPServer
 import threading
@@ -42,12 +44,12 @@ assert loaded == {loaded}, loaded
 @pytest.mark.req("A4", "V2")
 @pytest.mark.parametrize("auth", ["auth = None", "auth = 'token'", "auth = lambda: 'token'"])
 def test_a_token_or_a_function_loads_nothing_of_it(auth: str) -> None:
-    report(PROGRAM.format(auth=auth, loaded=[]))
+    report(PROGRAM.format(auth=auth, loaded=[]), before=HERE)
 
 
 @pytest.mark.req("A4", "V2")
 def test_a_fixed_credential_loads_no_more_than_it_needs() -> None:
     auth = "from ferrule.auth import BearerAuth; auth = BearerAuth('token')"
     names = [f"ferrule.auth{module}" for module in ("", ".interface", ".challenges", ".static")]
-    loaded, _, _ = report(PROGRAM.format(auth=auth, loaded=sorted(names)), before="import ferrule._demo.http")
+    loaded, _, _ = report(PROGRAM.format(auth=auth, loaded=sorted(names)), before=f"{HERE}; import ferrule._demo.http")
     assert loaded & {"ipaddress", "ssl", "asyncio"} == set()
