@@ -65,7 +65,7 @@ mutants: $(VENV)/.dev build ## Break the source in small ways; each must turn a 
 
 clean: ## Remove everything the other targets made
 	rm -rf $(VENV) target rust/fuzz/target rust/fuzz/artifacts benches/null_server/target
-	rm -rf tests/servers/node/node_modules tests/conformance/node_modules
+	rm -rf tests/servers/node/node_modules tests/servers/oidc/node_modules tests/conformance/node_modules
 	rm -rf .mypy_cache .ruff_cache python/ferrule/_core*.so
 	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -77,3 +77,35 @@ with HTTPServer() as server:
 """
     loaded, _, _ = report(program)
     assert loaded & {"asyncio", "ssl", "subprocess"} == set()
+
+
+@pytest.mark.req("V2")
+@pytest.mark.parametrize("auth", ["None", '"token"', "lambda: 'token'"])
+def test_a_client_without_a_flow_loads_nothing_of_authorization(auth: str) -> None:
+    program = f"""
+from ferrule._demo.http import HTTPServer
+import threading
+with HTTPServer() as server:
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    from ferrule import Client
+    with Client(server.url, auth={auth}) as client:
+        client.call_tool("add", {{"a": 1, "b": 2}})
+        client.list_tools()
+    server.shutdown()
+assert not [name for name in sys.modules if name.startswith("ferrule.auth")]
+"""
+    report(program)
+
+
+@pytest.mark.req("V2")
+def test_naming_a_flow_loads_no_cryptography_no_sockets_and_no_browser() -> None:
+    program = """
+from ferrule.auth import BearerAuth, ClientCredentials, JWTBearer
+BearerAuth("token"), ClientCredentials("me", "secret"), JWTBearer("assertion")
+"""
+    loaded, opened, threads = report(program, before="import orjson")
+    assert (
+        loaded & {"cryptography", "asyncio", "ssl", "socket", "http", "webbrowser", "subprocess", "threading"} == set()
+    )
+    assert opened == []
+    assert threads == 0

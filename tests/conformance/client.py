@@ -5,12 +5,15 @@ Each scenario is the plain use of ferrule that it asks for. Ends with another st
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ferrule import Client
+from ferrule.errors import AuthDiscoveryError, AuthError, AuthorizationError, AuthStepUpError
 from ferrule.types import SamplingRejected
 
 
@@ -82,6 +85,11 @@ def refuse(request: Any, context: Any) -> Any:
     raise SamplingRejected
 
 
+def call_the_first_tool(client: Client) -> None:
+    result = client.call_tool(client.list_tools()[0].name, {})
+    assert not result.is_error
+
+
 SCENARIOS: dict[str, Callable[[Client], None]] = {
     "initialize": connect_only,
     "tools_call": add_numbers,
@@ -101,11 +109,40 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """What a scenario's client is given besides the URL."""
 
 
+def authorization(name: str) -> dict[str, Any]:
+    """The `auth=` of an `auth/` scenario; nothing for the others."""
+    if not name.startswith("auth/"):
+        return {}
+    from tests.conformance.authorization import AUTHS, user
+
+    return {"auth": AUTHS.get(name, user)(json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}")))}
+
+
+REFUSALS: dict[str, type[AuthError]] = {
+    "auth/scope-retry-limit": AuthStepUpError,
+    "auth/resource-mismatch": AuthDiscoveryError,
+    "auth/metadata-issuer-mismatch": AuthDiscoveryError,
+    "auth/iss-supported-missing": AuthorizationError,
+    "auth/iss-wrong-issuer": AuthorizationError,
+    "auth/iss-unexpected": AuthorizationError,
+    "auth/iss-normalized": AuthorizationError,
+}
+"""What a scenario has to end in whose server must not be given in to."""
+
+
 def main() -> None:
     name = os.environ["MCP_CONFORMANCE_SCENARIO"]
-    with Client(sys.argv[1], timeout=20, **OPTIONS.get(name, {})) as client:
-        SCENARIOS[name](client)
+    options = {**OPTIONS.get(name, {}), **authorization(name)}
+    try:
+        with Client(sys.argv[1], timeout=20, **options) as client:
+            SCENARIOS.get(name, call_the_first_tool)(client)
+    except AuthError as error:
+        if type(error) is not REFUSALS.get(name):
+            raise
+    else:
+        assert name not in REFUSALS, "the client gave in"
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent.parent.parent))
     main()

@@ -19,6 +19,7 @@ import pytest
 HERE = Path(__file__).parent
 NODE_FOLDER = HERE / "node"
 SUITE_FOLDER = HERE.parent / "conformance"
+OPENID_FOLDER = HERE / "oidc"
 EVERYTHING = NODE_FOLDER / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 PATIENCE = 30.0
 
@@ -109,6 +110,28 @@ def node() -> str:
         return "node"
     install(SUITE_FOLDER)
     return str(SUITE_FOLDER / "node_modules/.bin/node")
+
+
+# --- oidc-provider, and a server that takes its tokens --------------------------------------------
+
+
+@contextlib.contextmanager
+def openid_provider(seconds: int) -> Iterator[str]:
+    """An OpenID provider whose access tokens last that long; yields its issuer."""
+    need_node()
+    install(OPENID_FOLDER)
+    install(SUITE_FOLDER)
+    argv = [str(SUITE_FOLDER / "node_modules/.bin/node"), "provider.js", str(seconds)]
+    with running(argv, stdout=subprocess.PIPE, cwd=OPENID_FOLDER) as process:
+        assert process.stdout is not None
+        issuer = next((line.strip() for line in process.stdout if line.startswith("http://")), None)
+        assert issuer is not None, f"the provider ended with {process.wait()}"
+        yield issuer
+
+
+def guarded_over_http(issuer: str) -> contextlib.AbstractContextManager[str]:
+    """The official Python SDK's server, which wants tokens of that issuer; gives its URL."""
+    return printing_its_url(str(HERE / "guarded_server.py"), issuer)
 
 
 def install(folder: Path) -> None:

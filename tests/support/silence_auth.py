@@ -10,6 +10,7 @@ from ferrule._io.blocking import BlockingIO
 from ferrule.auth import Auth, AuthContext, AuthRequest, BasicAuth, BearerAuth, Challenge, Token
 from ferrule.auth.fetch import Answer, Way
 from ferrule.auth.static import AsyncTokens
+from tests.support import silence_flows, silence_logins
 from tests.support.secrets import secret
 
 
@@ -54,4 +55,6 @@ def made_by_hand() -> list[Any]:
         context.fetcher([secret("allowed-host")]),
         Way(None, url, None),
         Answer(200, said, None),  # type: ignore[arg-type]
+        *silence_flows.made_by_hand(),
+        *silence_logins.made_by_hand(),
     ]

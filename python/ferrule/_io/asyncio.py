@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
     from typing import Any
 
+    from .asyncio_listening import AsyncListener
     from .asyncio_process import AsyncProcess
     from .asyncio_stream import PipeStream
     from .interface import Address, Receiver
@@ -301,6 +302,12 @@ class AsyncIO:
         self._processes.add(process)
         return process
 
+    async def listen(self, port: int) -> AsyncListener:
+        """See `interface.IO.listen`."""
+        from .asyncio_listening import AsyncListener
+
+        return await AsyncListener(self).start(self._here(), port)
+
     # -- other people's code
 
     async def call(self, handler: Callable[..., Any], /, *args: Any) -> Any:
@@ -309,6 +316,10 @@ class AsyncIO:
         if hasattr(type(result), "__await__"):
             result = await result
         return result
+
+    async def aside(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """See `interface.IO.aside`."""
+        return await self._here().run_in_executor(None, function, *args)
 
     async def call_each(
         self, handler: Callable[..., Any], calls: list[tuple[Any, ...]], failed: Callable[[Exception], None], /

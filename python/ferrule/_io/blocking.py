@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from .blocking_process import BlockingProcess
     from .interface import Address, Receiver
+    from .listening import BlockingListener
 
     T = TypeVar("T")
 
@@ -170,6 +171,12 @@ class BlockingIO:
         self._processes.add(process)
         return process
 
+    async def listen(self, port: int) -> BlockingListener:
+        """See `interface.IO.listen`."""
+        from .listening import BlockingListener
+
+        return BlockingListener(self._wakers, port)
+
     # -- waiting
 
     async def wait(self, slot: Any, deadline: float, /) -> None:
@@ -197,6 +204,10 @@ class BlockingIO:
     async def call(self, handler: Callable[..., Any], /, *args: Any) -> Any:
         """See `interface.IO.call`."""
         return handler(*args)
+
+    async def aside(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """See `interface.IO.aside`."""
+        return function(*args)
 
     async def call_each(
         self, handler: Callable[..., Any], calls: list[tuple[Any, ...]], failed: Callable[[Exception], None], /

@@ -91,7 +91,7 @@ def race(addresses: list[Address], deadline: float, waker: Waker) -> socket.sock
                     continue
                 racing[sock.fileno()] = sock
                 poll.register(sock.fileno(), POLLOUT)
-            for fd in _ready(poll, min(deadline, next_at if waiting else inf), deadline, waker):
+            for fd in ready(poll, min(deadline, next_at if waiting else inf), deadline, waker):
                 poll.unregister(fd)
                 sock = racing.pop(fd)
                 code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -119,7 +119,7 @@ def _begin(address: Address) -> socket.socket:
     return sock
 
 
-def _ready(poll: Any, until: float, deadline: float, waker: Waker) -> list[int]:
+def ready(poll: Any, until: float, deadline: float, waker: Waker) -> list[int]:
     """Sleep until a socket is decided or the time is over; return the decided ones."""
     waker.pending = False
     if waker.scope.over:

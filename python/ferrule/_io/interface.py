@@ -156,6 +156,32 @@ class Process(Protocol):
         """After fork: forget the child, it is the parent's."""
 
 
+class Asked(Protocol):
+    """One request that came to a listener."""
+
+    head: bytes
+    """The head as it was sent, with the empty line after it."""
+
+    def reply(self, data: bytes, /) -> None:
+        """Send a short answer as it is, and end the connection. Never raises, hardly waits."""
+
+
+class Listener(Protocol):
+    """What a browser of this machine is sent to."""
+
+    port: int
+
+    async def request(self, deadline: float, /) -> Asked:
+        """Wait for the next request whose head is whole and at most 16 KiB long, on whatever connection.
+
+        Raises:
+            Expired: The deadline passed.
+        """
+
+    def close(self) -> None:
+        """Stop listening; whoever still waits for an answer gets none."""
+
+
 class Handle(Protocol):
     """A piece of background work."""
 
@@ -223,6 +249,13 @@ class IO(Protocol):
             OSError: They are closed, or cannot be polled.
         """
 
+    async def listen(self, port: int) -> Listener:
+        """Listen on 127.0.0.1; port 0 lets the system choose. Whoever asked for it closes it.
+
+        Raises:
+            OSError: The port is taken.
+        """
+
     async def spawn(
         self,
         argv: Sequence[str],
@@ -242,6 +275,9 @@ class IO(Protocol):
 
     async def call(self, handler: Callable[..., Any], /, *args: Any) -> Any:
         """Run the user's function. asyncio: awaits what it returns if that is awaitable. Exceptions come out."""
+
+    async def aside(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Run a plain function that may block (a browser to open, a keyring): asyncio in a thread. Cannot be ended."""
 
     async def call_each(
         self, handler: Callable[..., Any], calls: list[tuple[Any, ...]], failed: Callable[[Exception], None], /

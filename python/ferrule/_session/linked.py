@@ -133,6 +133,10 @@ class Linked:
         seconds = self.view.timeout if isinstance(timeout, Unset) else check_timeout(timeout)
         return math.inf if seconds is None else self.peer.io.now() + seconds
 
+    def for_exchange(self, deadline: float) -> float:
+        """When one request of the negotiation must end, of those that have this long together."""
+        return deadline
+
     # The link
 
     async def _open(self, deadline: float) -> Link:

@@ -406,6 +406,7 @@ async def _ask(
 
 
 def _call(session: Session, method: Method, params: bytes | None, link: Link, deadline: float) -> Call:
+    deadline = session.for_exchange(deadline)
     if method is methods.DISCOVER and not session.transport.http:
         deadline = min(deadline, session.io.now() + session.settings.limits.probe_timeout)
     meta = session.request_meta_only() if link.era.meta is not None else None

@@ -6,7 +6,7 @@ from .. import _wire
 from ..limits import Limits
 from .peer import Peer
 from .retry import Retry
-from .session import Session
+from .session import new_view
 from .settings import Settings, Unset, ViewSettings
 from .target import transport_maker
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .cache import ResponseCache
     from .extensions import Extension
     from .handlers import Handlers
+    from .session import Session
     from .settings import Auth, Headers, RequestMeta
     from .target import Target
 
@@ -81,4 +82,4 @@ def new_session(
         io = make_io()
         return io, make_transport(io)
 
-    return Session(Peer(settings, make), view)
+    return new_view(Peer(settings, make), view)

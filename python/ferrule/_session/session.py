@@ -6,6 +6,8 @@ travel the transport's.
 
 from __future__ import annotations
 
+from math import inf
+
 from .._io import Closing, Expired, Unsent
 from .._json import dumps
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
@@ -25,7 +27,7 @@ from .linked import Linked
 from .negotiate import negotiate
 from .progress import Progress
 from .retry import Tries, account, may_repeat, proves_refusal
-from .settings import Unset
+from .settings import UNSET, Unset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._protocol.methods import Method
-    from .settings import Auth, Headers, RequestMeta
+    from .peer import Peer
+    from .settings import Auth, Headers, RequestMeta, ViewSettings
     from .special import Special
 
 
@@ -51,7 +54,7 @@ class Session(Linked):
     ) -> Session:
         """Another view of the same client."""
         view = self.view.changed(headers, auth, timeout, request_meta)
-        return Session(self.peer, view, self.root or self)
+        return new_view(self.peer, view, self.root or self)
 
     async def _open(self, deadline: float) -> Link:
         if self._link is not None:
@@ -354,3 +357,34 @@ class Session(Linked):
                 sent = not isinstance(signal, Unsent)
                 raise RequestTimeout(f"{where}: not accepted within the timeout", request_sent=sent) from None
         raise self._lost_again(method)
+
+
+class PatientSession(Session):
+    """A view whose user may have to log in first: until there is a link, that does not count against a timeout."""
+
+    __slots__ = ()
+
+    def enter_until(self, timeout: float | Unset | None) -> float:
+        """See `Linked.enter_until`."""
+        deadline = Linked.enter_until(self, timeout)
+        return deadline if self._link is not None or timeout is not UNSET else deadline + self._patience
+
+    def deadline(self, timeout: float | Unset | None = UNSET) -> float:
+        """See `Linked.deadline`."""
+        deadline = Linked.deadline(self, timeout)
+        return deadline if self._link is not None else deadline + self._patience
+
+    def for_exchange(self, deadline: float) -> float:
+        """See `Linked.for_exchange`: a server that does not answer is given what it always gets."""
+        seconds = self.view.timeout
+        return min(deadline, max(deadline - self._patience, self.io.now() + (inf if seconds is None else seconds)))
+
+    @property
+    def _patience(self) -> float:
+        return float(self.view.auth.patience)  # type: ignore[union-attr]  # that is why it is one of these
+
+
+def new_view(peer: Peer, view: ViewSettings, root: Session | None = None) -> Session:
+    """A view of a client, of the kind that its credentials need."""
+    kind = PatientSession if getattr(view.auth, "patience", 0.0) else Session
+    return kind(peer, view, root)

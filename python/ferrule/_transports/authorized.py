@@ -130,7 +130,8 @@ class Authorized(Fresh):
 
         # Whoever was refused with the same credentials for the same reason waits for the same answer.
         key = ("react", self, challenge.status, challenge.www_authenticate, request.sent)
-        again = await self._io.once(key, answer, deadline)
+        until = max(deadline, self._io.now() + self._bound.patience)
+        again = await self._io.once(key, answer, until)
         if again and cause == "401":
             self._replaced = credentials
         return again  # type: ignore[no-any-return]
@@ -139,6 +140,10 @@ class Authorized(Fresh):
         """Call the `Auth`: a user's through the IO; what ferrule's own return waits through it as well."""
         value = await self._io.call(method, *args)
         return await value if hasattr(type(value), "__await__") else value
+
+    def put_off(self, deadline: float, began: float) -> float:
+        """A call's deadline, after a reaction that began then: what a person took does not count."""
+        return deadline + self._io.now() - began if self._bound.patience else deadline
 
     def partition(self) -> bytes | None:
         """See `Auth.partition`."""

@@ -237,7 +237,9 @@ class StreamableHTTP(HttpTransport):
             return await self.request(call, link, trail)
         if head is not None and head.status in refusals.AUTHORIZATION:
             trail = trail or Trail(self._limits.max_redirects)
+            began = self._io.now()
             if await self.authorize(head, fresh, trail, call.deadline, own=call.headers):
+                call.deadline = self._fresh.put_off(call.deadline, began)  # type: ignore[union-attr]  # it authorized
                 return await self.request(call, link, trail)
         if exchange.body is None and getattr(exchange, "cursor", None) is not None:
             return await self._resume(exchange)

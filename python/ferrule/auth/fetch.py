@@ -123,6 +123,11 @@ class Fetcher:
     def __repr__(self) -> str:
         return f"<Fetcher for {self._server.label}: {len(self._pools)} origins>"
 
+    @property
+    def io(self) -> IO:
+        """What everything waits with."""
+        return self._io
+
     def check(self, url: str, step: str) -> Url:
         """Judge a URL that a peer named, also one that is not asked but handed to a browser.
 

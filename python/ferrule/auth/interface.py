@@ -128,15 +128,18 @@ class AuthContext:
         self.server = server
         self._way = way
 
-    def fetcher(self, allow_hosts: Iterable[str] = ()) -> Fetcher:
+    def fetcher(self, allow_hosts: Iterable[str] = (), *, trusted: Url | None = None) -> Fetcher:
         """Requests to authorization servers, under the same TLS and proxy settings as the client's own.
 
         Args:
             allow_hosts: Hosts that may be at private addresses: see `guard`.
+            trusted: A URL of the user's that is asked in place of what the server names: see `guard`.
         """
         from .fetch import Fetcher, Way
 
-        return Fetcher(self.io, self.limits, self.server, way=Way(*self._way), allow_hosts=allow_hosts)
+        tls, proxy, endpoint = self._way
+        way = Way(tls, proxy, endpoint if trusted is None else None)  # the endpoint is the server's own
+        return Fetcher(self.io, self.limits, trusted or self.server, way=way, allow_hosts=allow_hosts)
 
     def __repr__(self) -> str:
         return f"<AuthContext for {self.server.label}>"
@@ -151,9 +154,13 @@ class Auth:
 
     `prepare` and `react` may wait: a subclass makes them plain functions, or coroutine functions for `AsyncClient`.
     They must not call the client they authorize.
+
+    Attributes:
+        patience: Seconds that a person may take in `prepare` and `react`. They do not count against a call's timeout.
     """
 
     __slots__ = ("__weakref__",)
+    patience: float = 0.0
 
     def bind(self, context: AuthContext) -> Auth:
         """The object that a view of a client asks from now on: this one, unless it keeps something for each server."""
