@@ -17,6 +17,9 @@ HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 
 KNOWN = STATELESS + HANDSHAKE
 
+_ANY_HANDSHAKE = ("auto", "handshake")
+"""Pins that leave the revision open and allow this era."""
+
 _WITH_BATCHES = frozenset({"2025-03-26"})
 
 
@@ -28,6 +31,26 @@ def has_batches(revision: str) -> bool:
 def declares_completions(revision: str) -> bool:
     """Does a server of this revision say whether it completes arguments?"""
     return revision != "2024-11-05"
+
+
+def is_stateless(revision: object) -> bool:
+    """Is it one of ours that carry everything in each request?"""
+    return revision in STATELESS
+
+
+def is_handshake(revision: object) -> bool:
+    """Is it one of ours that begin with `initialize`?"""
+    return revision in HANDSHAKE
+
+
+def agreed(revision: object, protocol: str) -> bool:
+    """May a session go on at what the server answered to `initialize`, for a client pinned to `protocol`?"""
+    return is_handshake(revision) and protocol in (revision, *_ANY_HANDSHAKE)
+
+
+def may_have_http_sse(protocol: str) -> bool:
+    """Can a client pinned to `protocol` be meant for the transport HTTP+SSE, which only the oldest revision has?"""
+    return protocol in (HANDSHAKE[-1], *_ANY_HANDSHAKE)
 
 
 def newest_common(offered: Iterable[str], ours: tuple[str, ...]) -> str | None:

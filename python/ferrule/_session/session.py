@@ -308,7 +308,7 @@ class Session(Linked):
 
     def _same_again(self, error: FerruleError, link: Link) -> bool:
         """A pinned revision is refused although the server lists it: worth one more try."""
-        return isinstance(error, UnsupportedProtocolVersion) and link.era.revision in error.supported
+        return isinstance(error, UnsupportedProtocolVersion) and link.era.is_among(error.supported)
 
     def _forget(self, link: Link) -> None:
         self.peer.verdict = None
