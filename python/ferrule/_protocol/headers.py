@@ -52,7 +52,7 @@ def user_headers(
 def _checked(name: object, value: object) -> tuple[str, str]:
     if not isinstance(name, str) or not isinstance(value, str):
         raise ConfigError("headers: names and values must be str")
-    if not name or not _TOKEN.issuperset(name):
+    if not is_token(name):
         raise ConfigError("headers: a name may hold letters, digits and !#$%&'*+-.^_`|~ only")
     if owned(name):
         raise ConfigError(f"headers: {name} is set by the client and cannot be overridden")
@@ -61,6 +61,11 @@ def _checked(name: object, value: object) -> tuple[str, str]:
     if "\x7f" in value:
         raise ConfigError(f"headers: the value of {name} holds a control character")
     return name, value
+
+
+def is_token(text: str) -> bool:
+    """May the text be the name of a header (RFC 9110, section 5.6.2)?"""
+    return bool(text) and _TOKEN.issuperset(text)
 
 
 def owned(name: str) -> bool:
