@@ -75,7 +75,7 @@ WORLD_ALLOWED = {
     ("_http.tls", "ssl"),  # makes the context, when the first https connection needs it
     ("_http.tls", "_thread"),  # the lock around that
 }
-THIRD_PARTY = {"orjson"}
+THIRD_PARTY = {"orjson", "jsonschema_rs"}
 LONGEST_FILE = 500
 
 
@@ -188,7 +188,7 @@ def test_the_package_never_imports_itself_by_name(module: Module) -> None:
 
 
 @every_module
-def test_only_the_standard_library_and_orjson_are_imported(module: Module) -> None:
+def test_only_the_standard_library_orjson_and_what_an_extra_brings_are_imported(module: Module) -> None:
     tops = {name.split(".")[0] for name in absolute_imports(module)}
     assert tops - sys.stdlib_module_names <= THIRD_PARTY
 
@@ -241,7 +241,13 @@ def test_nothing_waits_under_the_mutex(module: Module) -> None:
 
 
 # The demo is a server of its own: it knows nothing of the client it ships with.
-MAY_COMPARE_REVISIONS = {"_protocol.versions", "_protocol.handshake", "_protocol.stateless", "_demo.answers", "_demo.http"}
+MAY_COMPARE_REVISIONS = {
+    "_protocol.versions",
+    "_protocol.handshake",
+    "_protocol.stateless",
+    "_demo.answers",
+    "_demo.http",
+}
 
 
 @every_module

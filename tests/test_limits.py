@@ -36,6 +36,8 @@ DEFAULTS = {
     "min_poll_interval": 0.1,
     "max_poll_interval": 60.0,
     "max_rounds": 10,
+    "max_schema_bytes": 1024 * 1024,
+    "max_subschemas": 10_000,
     "stderr_tail_bytes": 8192,
     "exit_grace": 2.0,
     "restart_window": 10.0,
@@ -44,6 +46,7 @@ DEFAULTS = {
     "max_retry_after": 60.0,
 }
 WORDS = {64 * 1024 * 1024: "64 MiB", 16 * 1024 * 1024: "16 MiB", 64 * 1024: "64 KiB", 100_000: "100,000"}
+WORDS |= {1024 * 1024: "1 MiB", 10_000: "10,000"}
 each = pytest.mark.parametrize(("name", "default"), DEFAULTS.items(), ids=DEFAULTS.keys())
 
 

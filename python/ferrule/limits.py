@@ -78,6 +78,10 @@ _DOCS = {
     "max_poll_interval": """Default 60.0 seconds. The longest such wait, whatever the server names.""",
     "max_rounds": """Default 10. Turns of one multi round-trip request. A form and its
         corrections take two or three.""",
+    "max_schema_bytes": """Default 1 MiB. Bytes of one output schema that results are checked by. Real
+        ones have a few KiB.""",
+    "max_subschemas": """Default 10,000. Subschemas that an output schema may apply to one value, each
+        as often as it is reached: a few nested references can ask for millions.""",
     "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for
         `ServerExited`: about a hundred lines.""",
     "exit_grace": """Default 2.0 seconds. How long a child may take to end after its input is
@@ -123,6 +127,8 @@ class Limits(Frozen):
     min_poll_interval: float
     max_poll_interval: float
     max_rounds: int
+    max_schema_bytes: int
+    max_subschemas: int
     stderr_tail_bytes: int
     exit_grace: float
     restart_window: float
@@ -155,6 +161,8 @@ class Limits(Frozen):
         min_poll_interval: float = 0.1,
         max_poll_interval: float = 60.0,
         max_rounds: int = 10,
+        max_schema_bytes: int = _MIB,
+        max_subschemas: int = 10_000,
         stderr_tail_bytes: int = 8192,
         exit_grace: float = 2.0,
         restart_window: float = 10.0,

@@ -8,5 +8,9 @@ from __future__ import annotations
 
 STATUSES = frozenset({307, 308})
 """HTTP statuses: whoever redirects has not acted (RFC 9110, sections 15.4.8 and 15.4.9)."""
-CODES = frozenset({-32022})
-"""JSON-RPC codes: the revision was refused (2026-07-28, basic/versioning, Protocol Version Negotiation)."""
+REVISION = -32022
+"""The JSON-RPC code of a revision that was refused (2026-07-28, basic/versioning, Protocol Version Negotiation)."""
+HEADERS = -32020
+"""The one of headers that do not match the body (2026-07-28, basic/transports/streamable-http, Server Validation)."""
+CODES = frozenset({REVISION, HEADERS})
+"""JSON-RPC codes, from a server whose era has them."""

@@ -14,7 +14,9 @@ from .._transports.messages import check_answer
 from ..errors import (
     ConnectionClosed,
     FerruleError,
+    HeaderMismatch,
     HTTPStatusError,
+    MissingClientCapability,
     RequestTimeout,
     RPCError,
     SessionExpired,
@@ -24,7 +26,7 @@ from ..errors import (
 from .linked import Linked
 from .negotiate import negotiate
 from .progress import Progress
-from .retry import Tries, account, may_repeat, proves_refusal
+from .retry import Tries, account, may_repeat, refuses_revision
 from .settings import Unset
 
 TYPE_CHECKING = False
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
     from .._protocol.methods import Method
     from .settings import Auth, Headers, RequestMeta
     from .special import Special
+
+
+_OF_THIS_ERA = (HeaderMismatch, MissingClientCapability)
+"""Errors of the stateless era: they leave a verdict that says so as it is."""
 
 
 class Session(Linked):
@@ -294,11 +300,11 @@ class Session(Linked):
             self.drop(link)
             return repeatable
         if verdict is None or not verdict.stateless or self.settings.protocol != "auto":
-            return proves_refusal(error) and self._same_again(error, link)
-        if proves_refusal(error):
+            return refuses_revision(error) and self._same_again(error, link)
+        if refuses_revision(error):
             self._forget(link)
             return True
-        if verdict.proven or not isinstance(error, (RPCError, HTTPStatusError)):
+        if verdict.proven or not isinstance(error, (RPCError, HTTPStatusError)) or isinstance(error, _OF_THIS_ERA):
             return False
         status = error.status if isinstance(error, HTTPStatusError) else error.http_status
         if status is not None and not 400 <= status < 500:
