@@ -20,6 +20,9 @@ DEFAULT = "https://json-schema.org/draft/2020-12/schema"
 
 DEEPEST = 200
 """How deep schemas may lie in each other, references followed: each level is a frame on the checker's stack."""
+MOST_FRAMES = 4000
+"""How many such frames a schema may need that comes back to itself at each level of a value: what a thread with a stack
+of 512 KiB has been seen to bear, with room to spare."""
 
 _ONE = (
     *("additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"),
@@ -30,6 +33,8 @@ _MAP = ("dependencies", "dependentSchemas", "patternProperties", "properties")
 _SHELVES = ("$defs", "definitions")
 """Where schemas lie that only a reference applies."""
 _REFS = ("$dynamicRef", "$ref")
+_LEFT_OVER = ("unevaluatedItems", "unevaluatedProperties")
+"""To know what nothing else has looked at, the checker goes through the schemas beside these twice more."""
 
 
 class UnusableSchema(Exception):
@@ -41,16 +46,22 @@ class Bounds:
 
     Attributes:
         subschemas: How many subschemas a check applies at most to one value, each as often as it is reached.
-        recursive: Does it refer to itself, so that the values decide how often?
+        levels: How many of them lie in each other.
+        recursive: Does it refer to itself, so that the value decides how often?
         names: The properties it names: no content of a server's when an error says where it is.
     """
 
-    __slots__ = ("names", "recursive", "subschemas")
+    __slots__ = ("levels", "names", "recursive", "subschemas")
 
-    def __init__(self, subschemas: int, recursive: bool, names: frozenset[str]) -> None:
+    def __init__(self, subschemas: int, levels: int, recursive: bool, names: frozenset[str]) -> None:
         self.subschemas = subschemas
+        self.levels = levels
         self.recursive = recursive
         self.names = names
+
+    def bear(self, value: Any) -> bool:
+        """Can the value be checked without more frames than there may be?"""
+        return not self.recursive or not _deeper(value, MOST_FRAMES // (self.levels + 1))
 
 
 def dialect(schema: dict[str, Any]) -> str:
@@ -78,8 +89,24 @@ def bounds(schema: dict[str, Any], most: int) -> Bounds:
     """
     index = _Index(schema)
     count = _Count(index, most)
-    total, _ = count.of(schema, "", 0)
-    return Bounds(total, count.recursive, frozenset(index.names))
+    total, levels = count.of(schema, "", 0)
+    return Bounds(total, levels, count.recursive, frozenset(index.names))
+
+
+def _deeper(value: Any, most: int) -> bool:
+    """Are there more than so many arrays and objects in each other?"""
+    layer = [value]
+    for _ in range(most):
+        below: list[Any] = []
+        for item in layer:
+            if isinstance(item, dict):
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+        if not below:
+            return False
+        layer = below
+    return any(isinstance(item, (dict, list)) for item in layer)
 
 
 def _below(schema: dict[str, Any]) -> Iterator[Any]:
@@ -212,9 +239,10 @@ class _Count:
         self._known[id(schema)] = _UNDER_WAY
         base = self._index.base(schema, base)
         total, height = 1, 0
+        times = 3 if any(key in schema for key in _LEFT_OVER) else 1
         for below, around in self._applied(schema, base):
             more, levels = self.of(below, around, depth + 1)
-            total, height = total + more, max(height, levels + 1)
+            total, height = total + times * more, max(height, levels + 1)
             if total > self._most:
                 raise UnusableSchema(f"it applies more than {self._most} subschemas to one value")
         self._known[id(schema)] = total, height

@@ -64,7 +64,9 @@ class OutputSchema:
                 most = self._limits.max_schema_bytes
                 raise UnusableSchema(f"it is larger than Limits.max_schema_bytes ({most})")
             schema = loads(self.data, self._flags)
-            return Checker(_validator(schema), bounds(schema, self._limits.max_subschemas), None)
+            # The bounds first: what breaks them is not to be compiled either.
+            found = bounds(schema, self._limits.max_subschemas)
+            return Checker(_validator(schema), found, None)
         except UnusableSchema as problem:
             return Checker(None, None, str(problem))
 
@@ -106,12 +108,14 @@ class Checker:
         if not result.is_set("structured_content"):
             return "structuredContent: missing, although the tool has an outputSchema"
         content = result.structured_content
+        assert self._bounds is not None
+        if not self._bounds.bear(content):
+            return "structuredContent: nested too deeply for what the tool's outputSchema does at each level"
         try:
-            if self._validator.is_valid(content):
-                return None
+            return None if self._validator.is_valid(content) else f"structuredContent{self._place(content)}"
         except ValueError:
-            return "structuredContent: holds text that is no Unicode, or is nested too deeply, to be checked"
-        return f"structuredContent{self._place(content)}"
+            pass  # its error may quote the content
+        return "structuredContent: holds text that is no Unicode, so that it cannot be checked"
 
     def _place(self, content: Any) -> str:
         assert self._bounds is not None
