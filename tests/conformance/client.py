@@ -59,7 +59,7 @@ def call_as_told(client: Client) -> None:
 def call_what_is_offered(client: Client) -> None:
     """Every tool that is listed, with an argument for each property."""
     for tool in client.list_tools():
-        client.call_tool(tool.name, {name: "value" for name in tool.input_schema.get("properties", {})})
+        client.call_tool(tool.name, dict.fromkeys(tool.input_schema.get("properties", {}), "value"))
 
 
 def send_a_schema_back(client: Client) -> None:

@@ -1,7 +1,8 @@
 """`make conformance`: the official suite's client scenarios, one process at a time, strictly judged.
 
 A scenario passes when the suite says so, the client ended with 0 and in time, no check failed or warned, and the
-checks that `baseline.toml` names have succeeded, as many as it says: the suite alone also passes clients that never called.
+checks that `baseline.toml` names have succeeded, as many as it says: the suite alone also passes clients that never
+called.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ def test_content_that_lies_too_deep_for_a_recursive_schema_is_refused(flavour: A
 @pytest.mark.parametrize("schema", [{"properties": {"a": {"pattern": "x"}}}, {"required": ["b"]}])
 def test_text_that_is_no_unicode_breaks_no_more_than_its_check(flavour: Any, serve: Any, schema: Any) -> None:
     client, _ = calling(flavour, serve, schema, structured({"a": "\ud800"}))
-    with pytest.raises(InvalidResult, match="no Unicode|breaks the rule required"):
+    with pytest.raises(InvalidResult, match=r"no Unicode|breaks the rule required"):
         client.call_tool("echo")
 
 
