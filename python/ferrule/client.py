@@ -122,7 +122,9 @@ class Client(Lists):
         raise_on_error: bool = False,
         retry_after_elicitation: bool = False,
     ) -> CallToolResult:
-        """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`.
+        """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`, or refused unexecuted.
+
+        What the tool's definition asks for is heeded once it was listed: see `list_tools`, `validate_output`.
 
         Args:
             name: The tool's name.
@@ -147,7 +149,7 @@ class Client(Lists):
             RPCError: The server answered with an error.
             RequestTimeout: No answer in time.
             TransportError: The connection or child failed. `request_sent` says whether the tool may have run.
-            ProtocolError: The answer breaks the protocol.
+            ProtocolError: The answer breaks the protocol; `InvalidResult`: or the tool's output schema.
             InputRequired: The server asks for input that no handler gives.
         """
         if on_progress is not None:
