@@ -13,6 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import errors as errors
+    from . import server as server
     from . import types as types
     from ._async_handles import AsyncSubscription as AsyncSubscription
     from ._async_handles import AsyncTask as AsyncTask
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ._handles import Task as Task
     from ._http.endpoints import Tcp as Tcp
     from ._http.endpoints import Unix as Unix
+    from ._protocol.envelope import RequestEnvelope as RequestEnvelope
     from ._session.retry import Retry as Retry
     from ._transports.byte_stream import ByteStream as ByteStream
     from ._transports.command import Stdio as Stdio
@@ -44,6 +46,7 @@ _HOMES = {
     "ElicitResult": "types.elicitation",
     "FerruleError": "errors",
     "Limits": "limits",
+    "RequestEnvelope": "_protocol.envelope",
     "Retry": "_session.retry",
     "Root": "types.roots",
     "SamplingRejected": "types.sampling",
@@ -53,7 +56,7 @@ _HOMES = {
     "Tcp": "_http.endpoints",
     "Unix": "_http.endpoints",
 }
-_MODULES = ("errors", "types")
+_MODULES = ("errors", "server", "types")
 
 __all__ = [
     "AsyncClient",
@@ -65,6 +68,7 @@ __all__ = [
     "ElicitResult",
     "FerruleError",
     "Limits",
+    "RequestEnvelope",
     "Retry",
     "Root",
     "SamplingRejected",
@@ -75,6 +79,7 @@ __all__ = [
     "Unix",
     "__version__",
     "errors",
+    "server",
     "types",
 ]
 

@@ -174,24 +174,9 @@ def test_a_value_of_another_primitive_type_is_mirrored_as_what_it_is() -> None:
 
 @pytest.mark.req("E3", "E5")
 def test_what_a_client_sends_a_server_accepts() -> None:
-    for value in (
-        "us-west1",
-        "",
-        " é\n",
-        "=?base64?x?=",
-        True,
-        False,
-        0,
-        -7,
-        7.0,
-        SAFE,
-        -SAFE,
-        None,
-        SAFE + 1,
-        [],
-        1.5,
-    ):
-        [found] = [plan(schema(a={"type": "string", "x-mcp-header": "A"}))]
+    found = plan(schema(a={"type": "string", "x-mcp-header": "A"}))
+    values: list[Any] = ["us-west1", "", " é\n", "=?base64?x?=", True, False, 0, -7, 7.0, SAFE, -SAFE]
+    for value in [*values, None, SAFE + 1, [], 1.5]:
         given = {name.lower(): text for name, text in found.headers({"a": value})}
         assert found.mismatch({"a": value}, given) is None
 

@@ -159,3 +159,8 @@ def answers(process: subprocess.Popen[str], port: int) -> bool:
             return process.poll() is None
         time.sleep(0.02)
     return False
+
+
+def asgi_over_http(file: Path) -> contextlib.AbstractContextManager[str]:
+    """The ASGI application in a file, under uvicorn; gives its URL."""
+    return printing_its_url(str(HERE / "asgi_server.py"), str(file))

@@ -22,13 +22,21 @@ from pathlib import Path
 from typing import Any
 
 import ferrule
-from ferrule.types import CreateTaskResult, InitializeResult, Progress, PromptReference, ResourceTemplateReference
+from ferrule.types import (
+    CreateTaskResult,
+    InitializeResult,
+    InputRequiredResult,
+    ListRootsResult,
+    Progress,
+    PromptReference,
+    ResourceTemplateReference,
+)
 from tests.support import silence_servers as servers
 from tests.support.asking import wait_for
 from tests.support.clients import Flavour
 from tests.support.secrets import secret
 from tests.support.silence_handlers import ASKED, TOLD, WATCHED, Handlers
-from tests.support.silence_words import TASK, WATCHED_URI, good, initialized
+from tests.support.silence_words import TASK, WATCHED_URI, good, initialized, tool
 from tests.support.silence_world import World
 
 SHOWS_A_SECRET = {"session_id", "instructions", "prior", "Task.id", "Task.status", "Task.immediate_response"}
@@ -185,10 +193,23 @@ def made_by_hand() -> list[Any]:
         ferrule.Tcp("127.0.0.1", 9, http("mcp")),
         ferrule.Unix("/no/such/socket", http("mcp")),
         ferrule.ByteStream.tcp("127.0.0.1", 9),
+        *received(),
+        ListRootsResult((ferrule.Root("file:///" + secret("root")),)),
+        InputRequiredResult({secret("asked"): {}}, secret("state")),
+        ferrule.types.tools_for("openai", [ferrule.types.Tool.from_wire(tool())]),
         InitializeResult.from_wire(initialized()),
         CreateTaskResult.from_wire(good("handshake")["tools/call"]),
         Progress.from_wire({"progressToken": secret("token"), "progress": 1, "message": secret("progress")}),
     ]
+
+
+def received() -> list[Any]:
+    """What a server makes of a message."""
+    envelope = ferrule.RequestEnvelope("2026-07-28", {secret("capability"): {}}, {"name": secret("client")})
+    message = {"jsonrpc": "2.0", "id": secret("id"), "method": secret("method"), "params": {"_meta": {}}}
+    refusal = ferrule.server.Refusal(-32022, "no", {"requested": secret("version")}, id=secret("id"))
+    odd = envelope.replace(protocol_version=secret("version"))
+    return [envelope, odd, ferrule.server.Validated(message, secret("method"), envelope), refusal]
 
 
 class Run:

@@ -234,6 +234,16 @@ VECTORS: list[tuple[str, dict[str, Any]]] = [
     ("ToolUseContent", {"type": "tool_use", "id": "u1", "name": "tide", "input": {}, "_meta": {"a": 1}}),
     ("ToolResultContent", {"type": "tool_result", "toolUseId": "u1", "content": []}),
     ("Root", {"uri": "file:///charts", "name": "Charts", "_meta": {"a": 1}}),
+    ("ListRootsResult", {"roots": [{"uri": "file:///charts"}], "_meta": {"a": 1}}),
+    (
+        "InputRequiredResult",
+        {
+            "resultType": "input_required",
+            "inputRequests": {"boat": {"method": "roots/list"}},
+            "requestState": "sealed",
+            "_meta": SERVER,
+        },
+    ),
     ("LogMessage", {"level": "notice", "data": {"gale": [7, None]}, "logger": "weather"}),
     ("LogMessage", {"level": "debug", "data": None}),
     ("Notification", {"method": "notifications/resources/updated", "params": {"uri": "chart://12"}}),

@@ -28,19 +28,24 @@ def has_batches(revision: str) -> bool:
     return revision in _WITH_BATCHES
 
 
-def declares_completions(revision: str) -> bool:
-    """Does a server of this revision say whether it completes arguments?"""
-    return revision != "2024-11-05"
-
-
 def is_stateless(revision: object) -> bool:
     """Is it one of ours that carry everything in each request?"""
     return revision in STATELESS
 
 
 def is_handshake(revision: object) -> bool:
-    """Is it one of ours that begin with `initialize`?"""
+    """Is it one of ours that begin with `initialize`, and whose requests carry no envelope?"""
     return revision in HANDSHAKE
+
+
+def shown(revision: str) -> str:
+    """The revision for a text, and none of a peer's words where it is none we know."""
+    return revision if revision in KNOWN else "of an unknown revision"
+
+
+def declares_completions(revision: str) -> bool:
+    """Does a server of this revision say whether it completes arguments?"""
+    return revision != "2024-11-05"
 
 
 def agreed(revision: object, protocol: str) -> bool:

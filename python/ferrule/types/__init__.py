@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._base import Value as Value
+    from ._exports import ProviderTools as ProviderTools
+    from ._exports import tools_for as tools_for
     from .common import Annotations as Annotations
     from .common import CacheableResult as CacheableResult
     from .common import Icon as Icon
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from .events import ResourceUpdated as ResourceUpdated
     from .events import TaskChanged as TaskChanged
     from .events import ToolsChanged as ToolsChanged
+    from .input_required import InputRequiredResult as InputRequiredResult
     from .notifications import LogMessage as LogMessage
     from .notifications import Notification as Notification
     from .prompts import GetPromptResult as GetPromptResult
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from .resources import Resource as Resource
     from .resources import ResourceTemplate as ResourceTemplate
     from .resources import TextResourceContents as TextResourceContents
+    from .roots import ListRootsResult as ListRootsResult
     from .roots import Root as Root
     from .sampling import CreateMessageResult as CreateMessageResult
     from .sampling import SamplingMessage as SamplingMessage
@@ -98,11 +102,13 @@ _HOME = {
     "ImageContent": "content",
     "Implementation": "common",
     "InitializeResult": "server",
+    "InputRequiredResult": "input_required",
     "ListCapability": "server",
     "ListPromptsResult": "prompts",
     "ListResourceTemplatesResult": "resources",
     "ListResourcesResult": "resources",
     "ListResult": "common",
+    "ListRootsResult": "roots",
     "ListTasksResult": "tasks",
     "ListToolsResult": "tools",
     "LogMessage": "notifications",
@@ -114,6 +120,7 @@ _HOME = {
     "PromptMessage": "prompts",
     "PromptReference": "utilities",
     "PromptsChanged": "events",
+    "ProviderTools": "_exports",
     "ReadResourceResult": "resources",
     "Resource": "resources",
     "ResourceLink": "content",
@@ -141,6 +148,7 @@ _HOME = {
     "UnknownContent": "content",
     "Value": "_base",
     "fill_defaults": "elicitation",
+    "tools_for": "_exports",
 }
 
 __all__ = tuple(_HOME)

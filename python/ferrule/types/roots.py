@@ -43,6 +43,14 @@ class Root(Value):
         return given
 
 
+class ListRootsResult(Value):
+    """What `roots/list` is answered with, or a server's request for roots in a round."""
+
+    __slots__ = fields(roots=required([Root]))
+    if TYPE_CHECKING:
+        roots: tuple[Root, ...]
+
+
 def _is_file_uri(uri: object) -> bool:
     """May a server be given this as a root (client/roots, Security Considerations: no path traversal)?"""
     if not isinstance(uri, str) or uri[:7].lower() != "file://" or not uri.isascii() or not uri.isprintable():

@@ -82,6 +82,31 @@ class Tool(Value):
         execution: ToolExecution | None = None
         icons: tuple[Icon, ...] = ()
 
+    def to_openai(self, *, responses: bool = False) -> dict[str, Any]:
+        """The tool for OpenAI's Chat Completions, and for the many APIs like it.
+
+        Its name is made valid; see `tools_for` for several tools at once, whose names have to differ, and for the way
+        back from the name that a model calls.
+
+        Args:
+            responses: For the Responses API instead.
+        """
+        from ._exports import define
+
+        return define("openai", self, responses=responses)
+
+    def to_anthropic(self) -> dict[str, Any]:
+        """The tool for Anthropic's Messages API; see `to_openai`."""
+        from ._exports import define
+
+        return define("anthropic", self)
+
+    def to_gemini(self) -> dict[str, Any]:
+        """The tool as a function declaration of the Gemini API; see `to_openai`."""
+        from ._exports import define
+
+        return define("gemini", self)
+
 
 class ListToolsResult(ListResult):
     """One page of the tools of a server."""
