@@ -309,10 +309,45 @@ def test_a_tool_call_whose_version_was_refused_is_written_once_more_and_no_often
     assert server.count("tools/call") == 4
 
 
+@pytest.mark.parametrize("protocol", ["auto", "2026-07-28"])
+@pytest.mark.req("R2", "E6")
+def test_a_tool_call_whose_headers_were_refused_is_written_once_more_and_no_oftener(
+    flavour: Flavour, serve: Serve, protocol: str
+) -> None:
+    refused = error(-32020, status=400)
+    server = serve({"tools/call": turns(refused, answer(text("done")), refused)})
+    client = flavour.connect(server.url, timeout=20, retry=Retry(1), protocol=protocol)
+    assert client.call_tool("echo", {}).text == "done"
+    assert server.count("tools/call") == 2
+    with pytest.raises(RPCError) as caught:
+        client.call_tool("echo", {}, idempotent=True)
+    assert caught.value.code == refusals.HEADERS
+    assert server.count("tools/call") == 4
+
+
+@pytest.mark.req("R2", "E6", "N2")
+def test_each_cause_lets_a_tool_call_be_written_once_more(flavour: Flavour, serve: Serve) -> None:
+    headers = error(-32020, status=400)
+    version = error(-32022, data={"supported": ["2026-07-28"], "requested": "2026-07-28"}, status=400)
+    server = serve({"tools/call": turns(version, headers, answer(text("done")))})
+    client = flavour.connect(server.url, timeout=20, retry=Retry(1))
+    assert client.call_tool("echo", {}).text == "done"
+    assert server.count("tools/call") == 3
+
+
+@pytest.mark.req("R2", "E6", "N5")
+def test_refused_headers_leave_a_verdict_that_came_from_elsewhere_as_it_is(flavour: Flavour, serve: Serve) -> None:
+    server = serve({"tools/call": turns(error(-32020, status=400), answer(text("done")))})
+    prior = {"era": "stateless", "revision": "2026-07-28"}
+    client = flavour.connect(server.url, timeout=20, retry=Retry(1), prior=prior)
+    assert client.call_tool("echo", {}).text == "done"
+    assert [server.count(method) for method in ("tools/call", "server/discover")] == [2, 0]
+
+
 @pytest.mark.req("R2")
 def test_there_are_these_proofs_and_no_others() -> None:
     assert sorted(refusals.STATUSES) == [307, 308]
-    assert sorted(refusals.CODES) == [-32022]
+    assert sorted(refusals.CODES) == [-32022, -32020]
 
 
 # --- how long it waits ---------------------------------------------------------------------------

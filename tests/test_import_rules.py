@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ WORLD_ALLOWED = {
     ("_http.tls", "_thread"),  # the lock around that
 }
 THIRD_PARTY = {"orjson"}
-EXTRAS = {"auth.keys": {"cryptography"}}
+EXTRAS = {"auth.keys": {"cryptography"}, "_session.output_schemas": {"jsonschema_rs"}}
 """What comes with an extra, and the one module that may ask for it."""
 LONGEST_FILE = 500
 
@@ -191,7 +192,7 @@ def test_the_package_never_imports_itself_by_name(module: Module) -> None:
 
 
 @every_module
-def test_only_the_standard_library_and_orjson_are_imported(module: Module) -> None:
+def test_only_the_standard_library_orjson_and_what_an_extra_brings_are_imported(module: Module) -> None:
     tops = {name.split(".")[0] for name in absolute_imports(module)}
     assert tops - sys.stdlib_module_names <= THIRD_PARTY | EXTRAS.get(module.name, set())
 
@@ -241,6 +242,22 @@ def test_layers_below_io_hold_no_async_generator(module: Module) -> None:
 @every_module
 def test_nothing_waits_under_the_mutex(module: Module) -> None:
     assert not list(waits_under_mutex(module.tree)), f"{module.name}: await or yield under a mutex"
+
+
+# The demo is a server of its own: it knows nothing of the client it ships with.
+MAY_COMPARE_REVISIONS = {
+    "_protocol.versions",
+    "_protocol.handshake",
+    "_protocol.stateless",
+    "_demo.answers",
+    "_demo.http",
+}
+
+
+@every_module
+def test_revisions_are_compared_in_the_modules_of_versions_and_eras_alone(module: Module) -> None:
+    if module.name not in MAY_COMPARE_REVISIONS:
+        assert not list(revision_tests(module.tree)), f"{module.name}: ask the era instead"
 
 
 def long_files() -> Iterator[tuple[str, int]]:
@@ -306,6 +323,30 @@ def waits_under_mutex(tree: ast.AST) -> Iterator[str]:
                         yield ast.unparse(inner)
 
 
+def revision_tests(tree: ast.AST) -> Iterator[str]:
+    """Where a revision is written down, or what holds one is compared with anything but None."""
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            if REVISION.fullmatch(node.value):
+                yield node.value
+        elif isinstance(node, ast.Compare) and any(is_revision(part) for part in (node.left, *node.comparators)):
+            others = [part for part in (node.left, *node.comparators) if not is_revision(part)]
+            if not all(isinstance(part, ast.Constant) and part.value is None for part in others) or not others:
+                yield ast.unparse(node)
+
+
+REVISION = re.compile(r"20\d\d-\d\d-\d\d")
+HOLDS_REVISIONS = {"revision", "STATELESS", "HANDSHAKE", "KNOWN"}
+
+
+def is_revision(expression: ast.expr) -> bool:
+    """Does it look at a revision, or at a list of ours?"""
+    names = {node.attr for node in ast.walk(expression) if isinstance(node, ast.Attribute)}
+    names |= {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+    return bool(names & HOLDS_REVISIONS) and not isinstance(expression, ast.Call)
+
+
 def is_mutex(expression: ast.expr) -> bool:
     """Is this `io.mutex()`, or a name or attribute that says it holds one?"""
     return ast.unparse(expression).removesuffix("()").endswith("mutex")
@@ -346,6 +387,30 @@ def test_a_generator_inside_a_coroutine_is_fine() -> None:
 @pytest.mark.parametrize("mutex", ["io.mutex()", "self._io.mutex()", "self._mutex", "mutex"])
 def test_waiting_under_a_mutex_is_seen(what: str, mutex: str) -> None:
     assert list(waits_under_mutex(ast.parse(f"async def f():\n  with {mutex}:\n    {what}")))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if link.era.revision == newest: pass",
+        "x = revision in versions.HANDSHAKE",
+        "x = protocol in versions.STATELESS",
+        "x = theirs < revision",
+        "x = revision != own.revision",
+        "x = {'2025-03-26': 1}",
+        "x = versions.HANDSHAKE[-1] in offered",
+    ],
+)
+def test_comparing_a_revision_is_seen(source: str) -> None:
+    assert list(revision_tests(ast.parse(source)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['"""Revision.\n\n2025-03-26."""', "x = revision is None", "x = era.handshake", "'2025-03-26'", "f(era.revision)"],
+)
+def test_telling_a_revision_is_no_comparison(source: str) -> None:
+    assert not list(revision_tests(ast.parse(source)))
 
 
 def test_what_is_imported_for_types_alone_does_not_count() -> None:

@@ -39,6 +39,8 @@ DEFAULTS = {
     "round_backoff": 0.05,
     "max_round_backoff": 1.0,
     "max_handler_time": 3600.0,
+    "max_schema_bytes": 1024 * 1024,
+    "max_subschemas": 10_000,
     "stderr_tail_bytes": 8192,
     "exit_grace": 2.0,
     "restart_window": 10.0,
@@ -54,6 +56,7 @@ WORDS = {
     16 * 1024 * 1024: "16 MiB",
     64 * 1024: "64 KiB",
     100_000: "100,000",
+    10_000: "10,000",
 }
 each = pytest.mark.parametrize(("name", "default"), DEFAULTS.items(), ids=DEFAULTS.keys())
 

@@ -118,8 +118,9 @@ class BaseClient:
                 reached or is overloaded. Default 0: not at all.
             extensions: Extensions of the protocol that this client speaks: see `Extension`.
             validate_output: What to do with structured content that breaks the tool's output schema: "off" (default),
-                "warn" or "strict", which raises `InvalidResult`. Needs `ferrule[schema]`, and `list_tools` to have
-                shown the schema.
+                "warn" or "strict", which raises `InvalidResult`; a strict client calls no tool whose schema it cannot
+                use. Needs `ferrule[schema]`, and a list of tools to have shown the schema. JSON Schema 2020-12 and
+                draft-07; `format` is not checked; references lead within the schema only.
             capabilities: Client capabilities to declare beside those the handlers imply, as in the schema's
                 `ClientCapabilities`.
             log_level: The least severe log message the server may send with its answers (stateless era).

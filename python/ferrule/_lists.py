@@ -39,6 +39,9 @@ class Lists(BaseClient):
     def list_tools(self, *, timeout: Timeout = UNSET) -> list[Tool]:
         """All tools, from all pages (server/tools, Listing Tools).
 
+        What they say of their calls is remembered for `call_tool`. At revision 2026-07-28 over HTTP a tool whose
+        `x-mcp-header` marks are invalid is left out, and the log says why.
+
         Args:
             timeout: Seconds for all pages together; default the client's.
 
@@ -112,6 +115,9 @@ class AsyncLists(BaseClient):
 
     async def list_tools(self, *, timeout: Timeout = UNSET) -> list[Tool]:
         """All tools, from all pages (server/tools, Listing Tools).
+
+        What they say of their calls is remembered for `call_tool`. At revision 2026-07-28 over HTTP a tool whose
+        `x-mcp-header` marks are invalid is left out, and the log says why.
 
         Args:
             timeout: Seconds for all pages together; default the client's.

@@ -124,7 +124,9 @@ class Client(Lists):
         retry_after_elicitation: bool = False,
         resume: Resume | None = None,
     ) -> CallToolResult:
-        """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`.
+        """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`, or refused unexecuted.
+
+        What the tool's definition asks for is heeded once it was listed: see `list_tools`, `validate_output`.
 
         What a server of the stateless era asks before it answers goes to the handlers, and the call is sent again
         with their answers (basic/patterns/mrtr). While a handler runs the timeout stands still: see
@@ -154,7 +156,7 @@ class Client(Lists):
             RPCError: The server answered with an error.
             RequestTimeout: No answer in time.
             TransportError: The connection or child failed. `request_sent` says whether the tool may have run.
-            ProtocolError: The answer breaks the protocol.
+            ProtocolError: The answer breaks the protocol; `InvalidResult`: or the tool's output schema.
             InputRequired: The server asks for input that no handler gives, or more often than `Limits.max_rounds`.
             MissingClientCapability: The tool needs a handler, or a capability, that this client does not have.
         """

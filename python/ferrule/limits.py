@@ -87,6 +87,10 @@ _DOCS = {
     "max_handler_time": """Default 3600.0 seconds. How long the handlers of one call may take, all its
         rounds together, while its timeout stands still: people take minutes, and a timeout is
         about servers. 0: the timeout runs on while a handler runs.""",
+    "max_schema_bytes": """Default 1 MiB. Bytes of one output schema that results are checked by. Real
+        ones have a few KiB.""",
+    "max_subschemas": """Default 10,000. Subschemas that an output schema may apply to one value, each
+        as often as it is reached: a few nested references can ask for millions.""",
     "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for
         `ServerExited`: about a hundred lines.""",
     "exit_grace": """Default 2.0 seconds. How long a child may take to end after its input is
@@ -138,6 +142,8 @@ class Limits(Frozen):
     round_backoff: float
     max_round_backoff: float
     max_handler_time: float
+    max_schema_bytes: int
+    max_subschemas: int
     stderr_tail_bytes: int
     exit_grace: float
     restart_window: float
@@ -175,6 +181,8 @@ class Limits(Frozen):
         round_backoff: float = 0.05,
         max_round_backoff: float = 1.0,
         max_handler_time: float = 3600.0,
+        max_schema_bytes: int = _MIB,
+        max_subschemas: int = 10_000,
         stderr_tail_bytes: int = 8192,
         exit_grace: float = 2.0,
         restart_window: float = 10.0,

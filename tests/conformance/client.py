@@ -52,6 +52,19 @@ def use_everything(client: Client) -> None:
         client.get_prompt(prompt.name)
 
 
+def call_as_told(client: Client) -> None:
+    """The calls that the scenario lists, arguments as they stand there."""
+    client.list_tools()
+    for call in json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])["toolCalls"]:
+        client.call_tool(call["name"], call["arguments"])
+
+
+def call_what_is_offered(client: Client) -> None:
+    """Every tool that is listed, with an argument for each property."""
+    for tool in client.list_tools():
+        client.call_tool(tool.name, dict.fromkeys(tool.input_schema.get("properties", {}), "value"))
+
+
 def send_a_schema_back(client: Client) -> None:
     schemas = {tool.name: tool.input_schema for tool in client.list_tools()}
     client.call_tool("json_schema_echo", {"schema": schemas["json_schema_2020_12_tool"]})
@@ -96,6 +109,8 @@ SCENARIOS: dict[str, Callable[[Client], None]] = {
     "sse-retry": wait_for_the_answer,
     "request-metadata": ask_again,
     "http-standard-headers": use_everything,
+    "http-custom-headers": call_as_told,
+    "http-invalid-tool-headers": call_what_is_offered,
     "json-schema-ref-no-deref": list_tools,
     "json-schema-2020-12-preservation": send_a_schema_back,
     "elicitation-sep1034-client-defaults": fill_in_a_form,

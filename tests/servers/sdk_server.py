@@ -17,7 +17,7 @@ from mcp.server.mcpserver import Context, Elicit, ElicitationResult, ListRoots, 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import Completion, CompletionArgument
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 
 server = MCPServer("sdk-server", version="2.3.0", instructions="A server for tests.")
@@ -27,6 +27,25 @@ server = MCPServer("sdk-server", version="2.3.0", instructions="A server for tes
 def add(a: int, b: int) -> int:
     """Add two integers."""
     return a + b
+
+
+class Place(BaseModel):
+    """What `locate` answers."""
+
+    region: str
+    level: int
+    header: str | None
+
+
+Mirrored = Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]
+Level = Annotated[int, Field(json_schema_extra={"x-mcp-header": "Level"})]
+
+
+@server.tool()
+def locate(region: Mirrored, ctx: Context, level: Level = 0) -> Place:
+    """Say where the call was sent to: by its arguments, and by the header that the SDK checked against them."""
+    headers = ctx.headers
+    return Place(region=region, level=level, header=headers.get("mcp-param-region") if headers else None)
 
 
 @server.tool()

@@ -138,6 +138,7 @@ OPTIONS: dict[str, Any] = {
     "sampling_tools": True,
     "listen": None,
     "keep_lists": True,
+    "validate_output": "warn",
     "capabilities": {"experimental": {"feature": {"text": secret("capability")}}},
     "log_level": "debug",
     "prior": None,

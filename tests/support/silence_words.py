@@ -45,9 +45,18 @@ def entry(name: str, **more: Any) -> Message:
 
 
 def tool() -> Message:
-    schema = {"type": "object", "properties": {secret("property"): {"description": secret("schema")}}}
+    inner = {"type": "string", "description": secret("schema"), "x-mcp-header": "Text"}
+    schema = {"type": "object", "properties": {secret("property"): inner, "text": inner}}
+    # What results break in a place that only their content names.
+    broken = {"type": "object", "properties": {"text": True}, "additionalProperties": {"const": secret("const")}}
     more = {"annotations": {"title": secret("tool-title")}, "execution": {"taskSupport": "optional"}}
-    return entry("echo", inputSchema=schema, outputSchema=schema, **more)
+    return entry("echo", inputSchema=schema, outputSchema=broken, **more)
+
+
+def refused_tool() -> Message:
+    """One that no call may go out for where arguments are repeated in headers."""
+    inner = {"type": "string", "x-mcp-header": secret("annotation") + " "}
+    return entry("refused", inputSchema={"type": "object", "properties": {secret("annotated"): inner}})
 
 
 def task(status: str) -> Message:
@@ -58,14 +67,14 @@ def task(status: str) -> Message:
 
 def good(era: str) -> dict[str, Message]:
     """The result of each method, right and full."""
-    lists = {
-        "tools/list": ("tools", tool()),
+    lists: dict[str, tuple[Any, ...]] = {
+        "tools/list": ("tools", tool(), refused_tool()),
         "resources/list": ("resources", entry("a", uri="demo://" + secret("listed-uri"))),
         "resources/templates/list": ("resourceTemplates", entry("t", uriTemplate="demo://" + secret("template"))),
         "prompts/list": ("prompts", entry("greet", arguments=[entry("who")])),
         "tasks/list": ("tasks", task("working")),
     }
-    results: dict[str, Message] = {method: {name: [item], **s("list")} for method, (name, item) in lists.items()}
+    results: dict[str, Message] = {method: {name: items, **s("list")} for method, (name, *items) in lists.items()}
     structured = {"text": secret("structured"), secret("structured-key"): 1}
     called = {"content": blocks(), "structuredContent": structured, **s("call")}
     # One answer for calls and for calls as tasks.

@@ -6,8 +6,11 @@ compares revisions. Knows no I/O and no connection.
 
 from __future__ import annotations
 
+from . import versions
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from .methods import Method
@@ -39,6 +42,10 @@ class Era:
     def declares_completions(self) -> bool:
         """Is completion a capability that servers declare?"""
         return True
+
+    def is_among(self, revisions: Iterable[str]) -> bool:
+        """Is its revision one of these?"""
+        return versions.newest_common(revisions, (self.revision,)) is not None
 
     def __init__(self, revision: str, *, batches: bool = False, meta: bytes | None = None) -> None:
         self.revision = revision

@@ -11,5 +11,9 @@ STATUSES = frozenset({307, 308})
 AUTHORIZATION = frozenset({401, 403})
 """HTTP statuses: the request was not authorized. 403 counts only with the challenge `insufficient_scope` (2026-07-28,
 basic/authorization, Error Handling): without it, what was executed might say so."""
-CODES = frozenset({-32022})
-"""JSON-RPC codes: the revision was refused (2026-07-28, basic/versioning, Protocol Version Negotiation)."""
+REVISION = -32022
+"""The JSON-RPC code of a revision that was refused (2026-07-28, basic/versioning, Protocol Version Negotiation)."""
+HEADERS = -32020
+"""The one of headers that do not match the body (2026-07-28, basic/transports/streamable-http, Server Validation)."""
+CODES = frozenset({REVISION, HEADERS})
+"""JSON-RPC codes, from a server whose era has them."""

@@ -17,6 +17,9 @@ HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 
 KNOWN = STATELESS + HANDSHAKE
 
+_ANY_HANDSHAKE = ("auto", "handshake")
+"""Pins that leave the revision open and allow this era."""
+
 _WITH_BATCHES = frozenset({"2025-03-26"})
 
 
@@ -25,8 +28,13 @@ def has_batches(revision: str) -> bool:
     return revision in _WITH_BATCHES
 
 
-def is_handshake(revision: str) -> bool:
-    """Is this one of the revisions whose requests carry no envelope?"""
+def is_stateless(revision: object) -> bool:
+    """Is it one of ours that carry everything in each request?"""
+    return revision in STATELESS
+
+
+def is_handshake(revision: object) -> bool:
+    """Is it one of ours that begin with `initialize`, and whose requests carry no envelope?"""
     return revision in HANDSHAKE
 
 
@@ -38,6 +46,16 @@ def shown(revision: str) -> str:
 def declares_completions(revision: str) -> bool:
     """Does a server of this revision say whether it completes arguments?"""
     return revision != "2024-11-05"
+
+
+def agreed(revision: object, protocol: str) -> bool:
+    """May a session go on at what the server answered to `initialize`, for a client pinned to `protocol`?"""
+    return is_handshake(revision) and protocol in (revision, *_ANY_HANDSHAKE)
+
+
+def may_have_http_sse(protocol: str) -> bool:
+    """Can a client pinned to `protocol` be meant for the transport HTTP+SSE, which only the oldest revision has?"""
+    return protocol in (HANDSHAKE[-1], *_ANY_HANDSHAKE)
 
 
 def newest_common(offered: Iterable[str], ours: tuple[str, ...]) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .. import types
 from .._json import dumps
 from .._protocol import methods
-from ..errors import ConfigError, InputRequired, InvalidResult, ToolError
+from ..errors import ConfigError, HeaderMismatch, InputRequired, InvalidResult, ToolError
 from ..types.tools import CallToolResult, plain_result
 from .arguments import check_text, hoist_meta, progress_for, split_meta
 from .negotiate import take_discovered
@@ -96,11 +96,11 @@ async def call_tool(
     if type(arguments) is not dict or "_meta" in arguments:
         arguments, meta = hoist_meta(arguments, meta)
     standing = session.standing
-    if standing is not None and standing.required is not None and name in standing.required and resume is None:
-        from .tasks import call_as_task
+    if standing is not None and (special := standing.special) is not None and (own := special.get(name)) is not None:
+        from .tool_calls import call_special
 
         wishes = (on_progress, reset_on_progress, timeout, max_total)
-        return await call_as_task(session, name, arguments, deadline, wishes, meta, idempotent, raise_on_error)
+        return await call_special(session, own, name, arguments, deadline, wishes, meta, idempotent, raise_on_error)
     params = sent = dumps({"name": name, "arguments": arguments}, "params")
     if resume is not None:
         from .resuming import resumed
@@ -262,6 +262,11 @@ async def request(
     rest, meta = split_meta(params)
     name = rest.get(row.name_param) if row.name_param is not None else None
     progress = progress_for(session, on_progress, False, timeout, None) if on_progress is not None else None
+    special = None
+    if row is methods.TOOLS_CALL and session.standing is not None and session.standing.special is not None:
+        from .tool_calls import special_request
+
+        special = special_request(session.standing.special, rest)
     return await session.perform(
         row,
         dumps(rest, "params") if rest else None,
@@ -270,6 +275,7 @@ async def request(
         deadline=session.deadline(timeout),
         progress=progress,
         idempotent=idempotent,
+        special=special,
     )
 
 

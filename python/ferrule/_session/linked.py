@@ -100,6 +100,12 @@ class Linked:
         link = self._link
         return link is not None and link.era.handshake
 
+    @property
+    def mirrors(self) -> bool:
+        """Do requests repeat some of what they hold in headers?"""
+        link = self._link
+        return link is not None and link.era.mirrors and self.transport.http
+
     def next_id(self) -> int:
         """An id for one attempt of one request."""
         return self.peer.next_id()

@@ -1,6 +1,6 @@
 """The lists a server offers, page by page or whole, kept where the user asked for that.
 
-Knows the list methods and what is remembered of tools; walking through pages is `paging`'s business.
+Knows the list methods; walking through pages is `paging`'s business, and what is learned of tools `definitions`'.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ async def _fetch_once(session: Session, listing: Listing, cursor: str | None, de
     async def fetch(by: float) -> Page:
         version = kept.version(key[0])
         result = await _fetch(session, listing, cursor, by)
-        _read(session, listing, result)  # what has the wrong shape is not worth keeping
+        _shaped(listing, result)  # what has the wrong shape is not worth keeping
         link = await session.link_by(by, key[0])
         page = Page(link, result)
         kept.put(key, page, version)
@@ -127,31 +127,22 @@ async def _fetch(session: Session, listing: Listing, cursor: str | None, deadlin
     return await session.perform(listing.method, params, deadline=deadline)
 
 
+async def page_anew(session: Session, listing: Listing, cursor: str | None, deadline: float) -> Any:
+    """A page as the server gives it now, whatever is kept; nothing is learned from it yet."""
+    return _shaped(listing, await _fetch(session, listing, cursor, deadline))
+
+
 def _read(session: Session, listing: Listing, result: dict[str, Any]) -> Any:
-    page = getattr(types, listing.page).from_wire(result, method=listing.method.name)
-    if page.next_cursor is not None and not is_text(page.next_cursor):
-        raise InvalidResult(listing.method.name, "nextCursor: holds a lone surrogate")
+    page = _shaped(listing, result)
     if listing is TOOLS:
-        _note_task_support(session, page)
+        from .definitions import learn
+
+        page, _ = learn(session, page)
     return page
 
 
-def _note_task_support(session: Session, page: types.ListToolsResult) -> None:
-    """Remember which tools can be called as tasks, where the server has tasks at all (Tool-Level Negotiation)."""
-    link = session.link
-    if link is None or not link.capabilities or "tasks" not in link.capabilities:
-        return
-    from .._protocol.declared import declares
-    from .standing import standing_of
-
-    if not declares(link.capabilities, "tasks.requests.tools.call"):
-        return
-    standing = standing_of(session)
-    with session.io.mutex():
-        support = standing.task_support
-        if support is None:
-            support = standing.task_support = {}
-        for tool in page.tools:
-            if tool.name in support or len(support) < session.settings.limits.max_items:
-                support[tool.name] = tool.execution.task_support if tool.execution is not None else "forbidden"
-        standing.required = {name for name, how in support.items() if how == "required"} or None
+def _shaped(listing: Listing, result: dict[str, Any]) -> Any:
+    page = getattr(types, listing.page).from_wire(result, method=listing.method.name)
+    if page.next_cursor is not None and not is_text(page.next_cursor):
+        raise InvalidResult(listing.method.name, "nextCursor: holds a lone surrogate")
+    return page

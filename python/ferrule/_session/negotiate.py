@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from .._transports.interface import Transport
     from .session import Session
 
-_WITH_HTTP_SSE = ("auto", "handshake", versions.HANDSHAKE[-1])
 _MODERN = (HeaderMismatch, MissingClientCapability, UnsupportedProtocolVersion)
 _NO_VERDICT = frozenset({407, 408, 425, 429})
 _ANSWERS = (AuthError, HTTPStatusError, InvalidMessage, InvalidResult, RPCError, UnknownResultType)
@@ -132,7 +131,7 @@ async def _find_verdict(session: Session, deadline: float) -> Verdict:
         return Verdict(True, versions.STATELESS[0])
     if protocol == "handshake":
         return Verdict(False, versions.HANDSHAKE[0])
-    return Verdict(protocol in versions.STATELESS, protocol)
+    return Verdict(versions.is_stateless(protocol), protocol)
 
 
 # The stateless era
@@ -259,7 +258,7 @@ async def _handshake(session: Session, verdict: Verdict, deadline: float) -> Lin
         first, result = await _initialize(session, verdict, offered, params, deadline, call)
     session_id = _session_id(call[-1])
     revision = result.get("protocolVersion")
-    if revision not in versions.HANDSHAKE or not _pin_allows(settings.protocol, revision):
+    if not isinstance(revision, str) or not versions.agreed(revision, settings.protocol):
         await session.disconnect(_session_link(session, offered, session_id, first), deadline)
         raise _nothing_in_common(session, (revision,) if isinstance(revision, str) else ())
     link = _session_link(session, HandshakeEra(revision), session_id, first)
@@ -306,7 +305,7 @@ def _http_sse(session: Session) -> Transport:
 
 
 def _may_be_http_sse(session: Session, error: HTTPStatusError | RPCError) -> bool:
-    if not session.transport.listens or session.settings.protocol not in _WITH_HTTP_SSE:
+    if not session.transport.listens or not versions.may_have_http_sse(session.settings.protocol):
         return False
     return _status(error) in (400, 404, 405) and not isinstance(error, _MODERN)
 
@@ -346,10 +345,6 @@ async def _confirm(session: Session, link: Link, deadline: float) -> None:
     except BaseException:
         session.disconnect_in_background(link)
         raise
-
-
-def _pin_allows(protocol: str, revision: str) -> bool:
-    return protocol not in versions.HANDSHAKE or protocol == revision
 
 
 def _take_initialized(link: Link, result: dict[str, Any]) -> None:

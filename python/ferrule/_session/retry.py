@@ -26,7 +26,7 @@ execution (`_protocol/refusals.py`); that is no retry, and counts against no `at
 | 307, 308 within the origin | where it leads, at most `Limits.max_redirects` times |
 | -32022, unsupported revision | once, at the revision that is agreed anew |
 | 401, 403 insufficient_scope, 401 use_dpop_nonce | once each in a round, if the `Auth` has other credentials |
-| -32020, headers that do not match | not yet: raised, until headers are made from schemas |
+| -32020, headers that do not match, to `call_tool` | once, by the list as it is then (`_session/tool_calls.py`) |
 
 What a proxy between client and server does with a request it has passed on is beyond this: some send it again.
 """
@@ -124,10 +124,10 @@ def may_repeat(error: FerruleError, idempotent: bool) -> bool:
     return isinstance(error, _UNCLEAR)
 
 
-def proves_refusal(error: FerruleError) -> bool:
-    """Was the request refused before execution, so that it may be written again whatever it is?"""
+def refuses_revision(error: FerruleError) -> bool:
+    """Was the request refused for its revision, before execution, so that it may be written again whatever it is?"""
     # One whose data do not have the shape that belongs to its code is a plain RPCError.
-    return isinstance(error, RPCError) and type(error) is not RPCError and error.code in refusals.CODES
+    return isinstance(error, RPCError) and type(error) is not RPCError and error.code == refusals.REVISION
 
 
 def account(error: FerruleError, call: Call | None, earlier: FerruleError | None) -> None:

@@ -16,7 +16,9 @@ from .._transports.messages import check_answer
 from ..errors import (
     ConnectionClosed,
     FerruleError,
+    HeaderMismatch,
     HTTPStatusError,
+    MissingClientCapability,
     RequestTimeout,
     RPCError,
     SessionExpired,
@@ -26,7 +28,7 @@ from ..errors import (
 from .linked import Linked
 from .negotiate import negotiate
 from .progress import Progress
-from .retry import Tries, account, may_repeat, proves_refusal
+from .retry import Tries, account, may_repeat, refuses_revision
 from .settings import UNSET, Unset
 
 TYPE_CHECKING = False
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from .peer import Peer
     from .settings import Auth, Headers, RequestMeta, ViewSettings
     from .special import Special
+
+
+_OF_THIS_ERA = (HeaderMismatch, MissingClientCapability)
+"""Errors of the stateless era: they leave a verdict that says so as it is."""
 
 
 class Session(Linked):
@@ -297,11 +303,11 @@ class Session(Linked):
             self.drop(link)
             return repeatable
         if verdict is None or not verdict.stateless or self.settings.protocol != "auto":
-            return proves_refusal(error) and self._same_again(error, link)
-        if proves_refusal(error):
+            return refuses_revision(error) and self._same_again(error, link)
+        if refuses_revision(error):
             self._forget(link)
             return True
-        if verdict.proven or not isinstance(error, (RPCError, HTTPStatusError)):
+        if verdict.proven or not isinstance(error, (RPCError, HTTPStatusError)) or isinstance(error, _OF_THIS_ERA):
             return False
         status = error.status if isinstance(error, HTTPStatusError) else error.http_status
         if status is not None and not 400 <= status < 500:
@@ -311,7 +317,7 @@ class Session(Linked):
 
     def _same_again(self, error: FerruleError, link: Link) -> bool:
         """A pinned revision is refused although the server lists it: worth one more try."""
-        return isinstance(error, UnsupportedProtocolVersion) and link.era.revision in error.supported
+        return isinstance(error, UnsupportedProtocolVersion) and link.era.is_among(error.supported)
 
     def _forget(self, link: Link) -> None:
         self.peer.verdict = None

@@ -128,6 +128,10 @@ class Settings:
             raise ConfigError(f"protocol: expected one of {', '.join(_PINS)}")
         if validate_output not in ("off", "warn", "strict"):
             raise ConfigError('validate_output: expected "off", "warn" or "strict"')
+        if validate_output != "off":
+            from .output_schemas import check_installed
+
+            check_installed()
         if capabilities is not None and not hasattr(capabilities, "items"):
             raise ConfigError("capabilities: expected a mapping")
         self.protocol = protocol

@@ -1,4 +1,4 @@
-"""What a session keeps between calls: kept lists, subscriptions, tasks, the log level, which tools are tasks.
+"""What a session keeps between calls: kept lists, subscriptions, tasks, the log level, what tools ask of calls.
 
 Knows who of them hears a notification, and what is set up again in a session that replaces another (S8); what each
 of them does is its own module's business, loaded when it is first used.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .._protocol.methods import Method
     from .._transports.call import Link
     from .changes import Changes
+    from .definitions import Definition, Definitions
     from .kept import KeptLists
     from .session import Session
     from .tasks import Tasks
@@ -43,8 +44,8 @@ class Standing:
         changes: Who subscribed to what; None before the first subscription.
         tasks: The tasks of this session; None before the first.
         log_level: What was last asked for by `set_log_level`; None before that.
-        task_support: Of each tool that was listed, whether it can be called as a task; None before the first list.
-        required: The names of those that cannot be called otherwise; None when there is none.
+        definitions: What the tools that were listed ask of their calls; None while none asks for anything.
+        special: Those of them whose calls are not plain, for `features.call_tool`; None when there is none.
     """
 
     __slots__ = (
@@ -52,11 +53,11 @@ class Standing:
         "_reasons",
         "_renews",
         "changes",
+        "definitions",
         "kept",
         "log_level",
-        "required",
         "session",
-        "task_support",
+        "special",
         "tasks",
     )
 
@@ -66,8 +67,8 @@ class Standing:
         self.changes: Changes | None = None
         self.tasks: Tasks | None = None
         self.log_level: str | None = None
-        self.task_support: dict[str, str] | None = None
-        self.required: set[str] | None = None
+        self.definitions: Definitions | None = None
+        self.special: dict[str, Definition] | None = None
         self._reasons = 0
         self._renews = False
         if session.settings.keep_lists:

@@ -410,8 +410,9 @@ async def _tasks_of(session: Session, deadline: float, what: str) -> Tasks:
 
 def _check_support(session: Session, name: str) -> None:
     """A tool that is known to be no task is not called as one; one that was never listed may be."""
-    support = standing_of(session).task_support
-    if support is not None and support.get(name) == "forbidden":
+    known = standing_of(session).definitions
+    definition = known.known.get(name) if known is not None else None
+    if definition is not None and definition.task_support == "forbidden":
         raise CapabilityError(
             f"tools/call as a task: {session.label} says that this tool cannot be called as a task; nothing was sent"
         )

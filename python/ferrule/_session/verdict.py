@@ -63,9 +63,8 @@ class Verdict:
             ConfigError: It is not what `export` returns.
         """
         stateless = prior.get("era") == "stateless"
-        ours = versions.STATELESS if stateless else versions.HANDSHAKE
         revision = prior.get("revision")
-        known = isinstance(revision, str) and revision in ours
+        known = versions.is_stateless(revision) if stateless else versions.is_handshake(revision)
         if prior.get("era") not in ("stateless", "handshake") or not known:
             raise ConfigError("prior: expected what another client's `prior` property returned")
         discovered = prior.get("discover")
