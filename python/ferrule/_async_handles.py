@@ -29,8 +29,8 @@ class AsyncSubscription:
             async for event in changes:
                 print(event)
 
-    One reader at a time. Iteration ends when the subscription
-    or the client is closed. A session or child that is lost is opened anew while somebody waits, with pauses, and the
+    One reader at a time. Iteration ends when the subscription or the client is closed, or the server ends it. What was
+    lost (a stream, a session, a child) is opened anew with pauses, in the handshake era while somebody waits, and the
     subscription goes on there: a `Missed` event says that changes may have gone unheard. So does one in place of events
     that were dropped because more than `Limits.max_queue` were waiting. Of several waiting events that a list changed
     one is kept.

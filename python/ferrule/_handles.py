@@ -31,11 +31,12 @@ class Subscription:
             for event in changes:
                 print(event)
 
-    One reader at a time; `next` waits in the calling thread, no other is needed. Iteration ends when the subscription
-    or the client is closed. A session or child that is lost is opened anew while somebody waits, with pauses, and the
-    subscription goes on there: a `Missed` event says that changes may have gone unheard. So does one in place of events
-    that were dropped because more than `Limits.max_queue` were waiting. Of several waiting events that a list changed
-    one is kept.
+    One reader at a time. In the handshake era `next` waits in the calling thread and no other is needed; in the
+    stateless era a thread reads the subscription's own stream. Iteration ends when the subscription or the client is
+    closed, or the server ends it. What was lost (a stream, a session, a child) is opened anew with pauses, in the
+    handshake era while somebody waits, and the subscription goes on there: a `Missed` event says that changes may have
+    gone unheard. So does one in place of events that were dropped because more than `Limits.max_queue` were waiting. Of
+    several waiting events that a list changed one is kept.
     """
 
     __slots__ = ("_core", "_run")

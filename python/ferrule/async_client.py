@@ -277,13 +277,16 @@ class AsyncClient(AsyncLists):
         resources: bool = False,
         uris: Iterable[str] = (),
         task_ids: Iterable[str] = (),
+        reconnect: bool = True,
         timeout: Timeout = UNSET,
     ) -> AsyncSubscription:
         """Hear of changes at the server: a context manager that yields the events of `types.events`.
 
-        In the handshake era by notifications and `resources/subscribe` (2025-11-25, server/resources, Subscriptions).
-        One request for each resource, however many subscriptions watch it. What the server did not declare is not
-        `honored`. The stateless era's `subscriptions/listen` is not spoken by this version.
+        In the stateless era by one `subscriptions/listen` request (2026-07-28, basic/patterns/subscriptions), whose
+        stream is read in the background and counts against no `Limits.max_connections`; the server says what is
+        `honored`. In the handshake era by notifications and `resources/subscribe` (2025-11-25, server/resources,
+        Subscriptions): one request for each resource, however many subscriptions watch it; what the server did not
+        declare is not `honored`.
 
         Args:
             tools: The list of tools.
@@ -291,12 +294,13 @@ class AsyncClient(AsyncLists):
             resources: The lists of resources and templates.
             uris: Single resources to watch; what a server says of parts of them counts.
             task_ids: Tasks to watch; servers may leave that out, so poll as well.
-            timeout: Seconds for the beginning; default the client's.
+            reconnect: Go on, after a `Missed` event, when the stream, session or child was lost. False: the reader gets
+                the error that says what was lost. Where the server ends it properly, the iteration ends either way.
+            timeout: Seconds until the server must have agreed; default the client's.
 
         Raises:
             ConfigError: Nothing was asked for.
-            CapabilityError: On entering: the server announces none of it, or speaks the stateless era. Nothing was
-                sent.
+            CapabilityError: On entering: the server announces none of it.
             FerruleError: On entering: see `call_tool`.
         """
         from ._async_handles import AsyncSubscription
@@ -304,7 +308,7 @@ class AsyncClient(AsyncLists):
         from ._session.subscriptions import Wanted
 
         wanted = Wanted(tools, prompts, resources, uris, task_ids)
-        return AsyncSubscription(Core(self._session, wanted, timeout))
+        return AsyncSubscription(Core(self._session, wanted, timeout, reconnect))
 
     async def set_log_level(self, level: str, *, timeout: Timeout = UNSET) -> None:
         """Choose the least severe of the server's log messages to be sent from now on.

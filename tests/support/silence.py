@@ -58,6 +58,7 @@ ARGUMENTS: dict[str, Any] = {
     "meta": {"deep": secret("meta")},
     "timeout": 10.0,
     "reset_on_progress": True,
+    "reconnect": True,
     "max_total": 10.0,
     "idempotent": False,
     "raise_on_error": True,

@@ -54,6 +54,7 @@ PROMPTS_LIST = Method("prompts/list", capability="prompts", idempotent=True)
 PROMPTS_GET = Method("prompts/get", capability="prompts", idempotent=True, name_param="name", rounds=True)
 RESOURCES_SUBSCRIBE = Method("resources/subscribe", capability="resources.subscribe", idempotent=True)
 RESOURCES_UNSUBSCRIBE = Method("resources/unsubscribe", capability="resources.subscribe", idempotent=True)
+SUBSCRIPTIONS_LISTEN = Method("subscriptions/listen", idempotent=True)
 LOGGING_SET_LEVEL = Method("logging/setLevel", capability="logging", idempotent=True)
 COMPLETE = Method("completion/complete", capability="completions", idempotent=True)
 TASKS_GET = Method("tasks/get", idempotent=True, name_param="taskId", cancellable=False)
@@ -83,6 +84,7 @@ METHODS = {
         PROMPTS_GET,
         RESOURCES_SUBSCRIBE,
         RESOURCES_UNSUBSCRIBE,
+        SUBSCRIPTIONS_LISTEN,
         LOGGING_SET_LEVEL,
         COMPLETE,
         TASKS_GET,

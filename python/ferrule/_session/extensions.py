@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension of tasks, which is declared by the requests that want it and no others."""
+
+
 class Extension(Frozen):
     """An extension that the client declares, and what of the server's words it understands.
 
