@@ -89,6 +89,16 @@ def _finite(digits: str) -> float:
     return number
 
 
+def dump_text(text: str) -> bytes:
+    """Serialise a text that a peer sent so that it gets it back as it was, a lone surrogate included."""
+    try:
+        return orjson.dumps(text)
+    except TypeError:
+        import json
+
+        return json.dumps(text).encode()
+
+
 def dumps(value: object, where: str = "arguments") -> bytes:
     """Serialise a value that has an exact JSON form, in one line.
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         PromptReference,
         ReadResourceResult,
         ResourceTemplateReference,
+        Resume,
         TaskInfo,
     )
 
@@ -121,8 +122,12 @@ class Client(Lists):
         idempotent: bool = False,
         raise_on_error: bool = False,
         retry_after_elicitation: bool = False,
+        resume: Resume | None = None,
     ) -> CallToolResult:
         """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`.
+
+        What a server of the stateless era asks before it answers goes to the handlers, and the call is sent again
+        with their answers (basic/patterns/mrtr). While a handler runs the timeout stands still.
 
         Args:
             name: The tool's name.
@@ -138,6 +143,7 @@ class Client(Lists):
                 user through `on_elicitation`; if that accepts, wait until the server says that it is done, within
                 the call's timeout, and call once more. Default: raise `URLElicitationRequired`, as also happens
                 when the user does not accept or time is up.
+            resume: Go on where this call, with these arguments, ended in `InputRequired`: see `types.Resume`.
 
         Returns:
             The tool's result; a failed tool is a result with `is_error`.
@@ -148,7 +154,8 @@ class Client(Lists):
             RequestTimeout: No answer in time.
             TransportError: The connection or child failed. `request_sent` says whether the tool may have run.
             ProtocolError: The answer breaks the protocol.
-            InputRequired: The server asks for input that no handler gives.
+            InputRequired: The server asks for input that no handler gives, or more often than `Limits.max_rounds`.
+            MissingClientCapability: The tool needs a handler, or a capability, that this client does not have.
         """
         if on_progress is not None:
             refuse_coroutine_function("on_progress", on_progress)
@@ -165,11 +172,17 @@ class Client(Lists):
                 meta,
                 idempotent,
                 raise_on_error,
+                resume,
             )
         )
 
     def read_resource(
-        self, uri: str, *, timeout: Timeout = UNSET, meta: Mapping[str, Any] | None = None
+        self,
+        uri: str,
+        *,
+        timeout: Timeout = UNSET,
+        meta: Mapping[str, Any] | None = None,
+        resume: Resume | None = None,
     ) -> ReadResourceResult:
         """Read a resource (server/resources, Reading Resources).
 
@@ -177,12 +190,13 @@ class Client(Lists):
             uri: The resource's URI.
             timeout: Seconds; default the client's.
             meta: Members of `_meta` for this request.
+            resume: See `call_tool`.
 
         Raises:
             RPCError: `is_resource_not_found` tells the commonest.
             FerruleError: See `call_tool`.
         """
-        return self._run(features.read_resource(self._session, uri, timeout=timeout, meta=meta))
+        return self._run(features.read_resource(self._session, uri, timeout=timeout, meta=meta, resume=resume))
 
     def get_prompt(
         self,
@@ -191,6 +205,7 @@ class Client(Lists):
         *,
         timeout: Timeout = UNSET,
         meta: Mapping[str, Any] | None = None,
+        resume: Resume | None = None,
     ) -> GetPromptResult:
         """Get a prompt (server/prompts, Getting a Prompt).
 
@@ -199,11 +214,12 @@ class Client(Lists):
             arguments: Its arguments, all text.
             timeout: Seconds; default the client's.
             meta: Members of `_meta` for this request.
+            resume: See `call_tool`.
 
         Raises:
             FerruleError: See `call_tool`.
         """
-        return self._run(features.get_prompt(self._session, name, arguments, timeout=timeout, meta=meta))
+        return self._run(features.get_prompt(self._session, name, arguments, timeout=timeout, meta=meta, resume=resume))
 
     # Tasks
 

@@ -51,7 +51,7 @@ def show_server(client: Client | AsyncClient) -> None:
 
 def show_tools(tools: list[Tool]) -> None:
     """What the server offers."""
-    expect([tool.name for tool in tools], ["add", "count", "fail"])
+    expect([tool.name for tool in tools], ["add", "count", "fail", "welcome"])
     for index, tool in enumerate(tools):
         say("" if index else "tools", f"{tool.name:<6} {tool.description}")
 

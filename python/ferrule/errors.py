@@ -265,7 +265,11 @@ class HeaderMismatch(RPCError):
 
 
 class MissingClientCapability(RPCError):
-    """-32021: the request needs a client capability that was not declared."""
+    """-32021: the request needs a client capability that was not declared. Nothing was executed, or sent again.
+
+    Give the client the handler for it (`on_elicitation`, `on_sampling`, `roots`), or declare it with `capabilities=`
+    to answer by hand.
+    """
 
     @property
     def required(self) -> Mapping[str, Any]:
@@ -419,12 +423,14 @@ class NegotiationError(FerruleError):
 
 
 class InputRequired(FerruleError):
-    """The server wants input that no handler gave, or more rounds than `Limits` allows.
+    """The server wants input that no handler gave, or more rounds than `Limits.max_rounds` allows.
 
-    Answer the requests by hand and pass the answers with the state to `resume=` to go on.
+    To go on, now or in another process, make the same call with `resume=types.Resume(responses, error.state)`, the
+    responses by the keys of `requests` (2026-07-28, basic/patterns/mrtr). Nothing that a handler answered was kept.
 
     Attributes:
-        requests: What the server asks, by its keys, as received.
+        requests: What the server asks, by its keys, as received: `types.read_input_request` reads one. Empty when it
+            only wants to be asked again.
         state: The server's `requestState`, to be sent back unaltered; None if there was none.
     """
 

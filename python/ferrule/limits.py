@@ -29,6 +29,8 @@ _MAY_BE_ZERO = frozenset(
         "exit_grace",
         "restart_window",
         "restart_backoff",
+        "round_backoff",
+        "max_handler_time",
     }
 )
 
@@ -76,8 +78,15 @@ _DOCS = {
         server names no interval, as the official SDKs do.""",
     "min_poll_interval": """Default 0.1 seconds. The shortest such wait, whatever the server names.""",
     "max_poll_interval": """Default 60.0 seconds. The longest such wait, whatever the server names.""",
-    "max_rounds": """Default 10. Turns of one multi round-trip request. A form and its
-        corrections take two or three.""",
+    "max_rounds": """Default 10. Rounds of one call: how often it is sent again with what its
+        server asked for. A form and its corrections take two or three.""",
+    "round_backoff": """Default 0.05 seconds. How long to wait before a call is sent again whose
+        server asked for nothing; it doubles while that goes on.""",
+    "max_round_backoff": """Default 1.0 seconds. The longest such wait: the server may be waiting
+        for a person.""",
+    "max_handler_time": """Default 3600.0 seconds. How long the handlers of one call may take, all its
+        rounds together, while its timeout stands still: people take minutes, and a timeout is
+        about servers. 0: the timeout runs on while a handler runs.""",
     "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for
         `ServerExited`: about a hundred lines.""",
     "exit_grace": """Default 2.0 seconds. How long a child may take to end after its input is
@@ -123,6 +132,9 @@ class Limits(Frozen):
     min_poll_interval: float
     max_poll_interval: float
     max_rounds: int
+    round_backoff: float
+    max_round_backoff: float
+    max_handler_time: float
     stderr_tail_bytes: int
     exit_grace: float
     restart_window: float
@@ -155,6 +167,9 @@ class Limits(Frozen):
         min_poll_interval: float = 0.1,
         max_poll_interval: float = 60.0,
         max_rounds: int = 10,
+        round_backoff: float = 0.05,
+        max_round_backoff: float = 1.0,
+        max_handler_time: float = 3600.0,
         stderr_tail_bytes: int = 8192,
         exit_grace: float = 2.0,
         restart_window: float = 10.0,

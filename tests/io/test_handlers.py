@@ -111,7 +111,7 @@ def test_cancelling_gather_cancels_what_it_runs(loop_driver: Driver) -> None:
                 ended.append(number)
 
         task = asyncio.create_task(io.gather(waits(1), waits(2)))
-        await loop_driver.until(lambda: len(io._waiting) == 2)
+        await loop_driver.until(lambda: len(io._waiting) == 3)  # gather waits, too
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

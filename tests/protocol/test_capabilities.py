@@ -55,7 +55,12 @@ def test_what_the_user_adds_is_added_and_takes_nothing_away() -> None:
 
 
 @pytest.mark.req("N11")
-def test_the_stateless_era_declares_only_what_the_user_adds() -> None:
+def test_the_stateless_era_declares_the_same_but_roots_that_change() -> None:
     asked = {"elicitation": True, "sampling": True, "sampling_tools": True, "roots": True}
-    assert client_capabilities(handshake=False, extras={}, **asked) == {}
-    assert client_capabilities(handshake=False, extras={"sampling": {}}, **asked) == {"sampling": {}}
+    assert client_capabilities(handshake=False, extras={}, **NOTHING) == {}
+    assert client_capabilities(handshake=False, extras={"experimental": {}}, **asked) == {
+        "elicitation": ELICITATION,
+        "sampling": {"tools": {}},
+        "roots": {},
+        "experimental": {},
+    }

@@ -89,7 +89,7 @@ def _demo(name: str, fixture: str, era: str, **options: Any) -> Real:
         fixture,
         era,
         server="ferrule-demo",
-        tools=frozenset({"add", "count", "fail"}),
+        tools=frozenset({"add", "count", "fail", "welcome"}),
         adding=("add", "{sum}"),
         steps=("count", {"n": 3}, 3),
         failing=("fail", {}, "nothing is wrong with your call"),

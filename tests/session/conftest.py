@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import rounds
 from tests.support.asking import Asking, over_http, over_stdio
 from tests.support.listening import HttpEars, LineEars, Place
 from tests.support.steps import Message
@@ -46,3 +47,15 @@ def http(serve: Any) -> Any:
     server = serve({"subscriptions/listen": ears})
     server.ears = ears
     return server
+
+
+@pytest.fixture(params=["http", "stdio"])
+def in_rounds(request: pytest.FixtureRequest, serve: Any, child: Any) -> Callable[..., rounds.Server]:
+    """`in_rounds(result, ..., method=...)`: a stateless server that gives these results, on each transport."""
+
+    def make(*results: Any, method: str = "tools/call") -> rounds.Server:
+        if request.param == "http":
+            return rounds.over_http(serve, *results, method=method)
+        return rounds.over_stdio(child, *results, method=method)
+
+    return make

@@ -118,18 +118,18 @@ def test_a_client_declares_what_its_handlers_can_do(flavour: Any, serve: Any, er
         capabilities={"extensions": {"com.example/a": {}}},
     )
     client.call_tool("echo", {})
-    extra: dict[str, Any] = {"extensions": {"com.example/a": {}}}
+    expected: dict[str, Any] = {
+        "elicitation": {"form": {}, "url": {}},
+        "sampling": {"tools": {}},
+        "extensions": {"com.example/a": {}},
+    }
     if era == "stateless":
         key = "io.modelcontextprotocol/clientCapabilities"
-        assert [request.meta[key] for request in server.requests] == [extra, extra]
+        expected["roots"] = {}
+        assert [request.meta[key] for request in server.requests] == [expected, expected]
     else:
         [call] = server.calls("initialize")
-        assert call.params["capabilities"] == {
-            "elicitation": {"form": {}, "url": {}},
-            "sampling": {"tools": {}},
-            "roots": {"listChanged": True},
-            **extra,
-        }
+        assert call.params["capabilities"] == {**expected, "roots": {"listChanged": True}}
 
 
 @pytest.mark.req("I8")

@@ -24,7 +24,7 @@ PREFIX = "io.modelcontextprotocol/"
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; INVALID_PARAMS since
-HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
+HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
 
 _STEP_SECONDS = 0.02
 
@@ -68,6 +68,11 @@ TOOLS: list[Message] = [
         "description": "Fail, and say why.",
         "inputSchema": {"type": "object"},
     },
+    {
+        "name": "welcome",
+        "description": "Ask who you are, and welcome you (2026-07-28).",
+        "inputSchema": {"type": "object"},
+    },
 ]
 RESOURCES: list[Message] = [
     {"uri": "demo://greeting", "name": "greeting", "mimeType": "text/plain"},
@@ -92,7 +97,8 @@ class Job:
         self.stateless = stateless
         self.cancelled = threading.Event()
         self._notify = notify
-        self._token = (self.params.get("_meta") or {}).get("progressToken")
+        self.meta: Message = self.params.get("_meta") or {}
+        self._token = self.meta.get("progressToken")
 
     def progress(self, value: int, total: int, message: str) -> None:
         """Report progress, if the client asked for it."""
@@ -130,10 +136,31 @@ def _fail(job: Job, arguments: Message) -> Message:
     return _text("fail did what it is for: nothing is wrong with your call.", isError=True)
 
 
+_WHO: Message = {
+    "method": "elicitation/create",
+    "params": {"message": "Who are you?", "mode": "form", "requestedSchema": _object(name={"type": "string"})},
+}
+
+
+def _welcome(job: Job, arguments: Message) -> Message:
+    if not job.stateless:
+        return _text("welcome asks in rounds, which began with 2026-07-28.", isError=True)
+    responses = job.params.get("inputResponses")
+    answer = responses.get("who") if isinstance(responses, dict) else None
+    if not isinstance(answer, dict):
+        if "elicitation" not in (job.meta.get(PREFIX + "clientCapabilities") or {}):
+            missing: Message = {"requiredCapabilities": {"elicitation": {"form": {}}}}
+            raise Problem(MISSING_CAPABILITY, "welcome has to ask who you are", missing, status=400)
+        return {"resultType": "input_required", "inputRequests": {"who": _WHO}, "requestState": "asked"}
+    name = (answer.get("content") or {}).get("name") if answer.get("action") == "accept" else None
+    return _text(f"Welcome, {name}." if isinstance(name, str) else "Welcome, whoever you are.")
+
+
 _TOOL_BODIES: dict[str, Callable[[Job, Message], Message]] = {
     "add": _add,
     "count": _count,
     "fail": _fail,
+    "welcome": _welcome,
 }
 
 

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
     from typing import Any
 
     from .asyncio_process import AsyncProcess
@@ -312,8 +312,28 @@ class AsyncIO:
             except Exception as error:
                 failed(error)
 
-    async def gather(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
+    async def gather(self, *coroutines: Coroutine[Any, Any, Any], deadline: float = inf) -> list[Any]:
         """See `interface.IO.gather`."""
+        tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+        over, running = Slot(), set(tasks)
+
+        def note(task: asyncio.Future[Any]) -> None:
+            running.discard(task)
+            if not running or not (task.cancelled() or task.exception() is None):
+                over.set(None)
+
+        for task in tasks:
+            task.add_done_callback(note)
+        try:
+            if tasks:
+                await self.wait(over, deadline)
+            failed = [task for task in tasks if task.done() and not task.cancelled() and task.exception()]
+            return [task.result() for task in failed or tasks]
+        finally:
+            _give_up(tasks)
+
+    async def fan_out(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
+        """See `interface.IO.fan_out`."""
         if len(coroutines) < 2:
             return [await coroutine for coroutine in coroutines]
         tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
@@ -322,11 +342,7 @@ class AsyncIO:
             failed = [task for task in tasks if task in done and not task.cancelled() and task.exception()]
             return [task.result() for task in failed or tasks]
         finally:
-            for task in tasks:
-                task.cancel()
-                task.add_done_callback(drop)
-
-    fan_out = gather
+            _give_up(tasks)
 
     def background(self, coroutine: Coroutine[Any, Any, Any], /) -> Work:
         """See `interface.IO.background`."""
@@ -451,6 +467,12 @@ class Work:
         """End it at its next await."""
         if self._task is not None:
             self._task.cancel()
+
+
+def _give_up(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+        task.add_done_callback(drop)
 
 
 def _fire(reference: weakref.ref[AsyncIO]) -> None:

@@ -200,8 +200,8 @@ class BlockingIO:
             except Exception as error:
                 failed(error)
 
-    async def gather(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
-        """See `interface.IO.gather`: one after another."""
+    async def gather(self, *coroutines: Coroutine[Any, Any, Any], deadline: float = float("inf")) -> list[Any]:
+        """See `interface.IO.gather`: one after another, whatever the deadline."""
         try:
             return [await coroutine for coroutine in coroutines]
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
@@ -230,10 +231,11 @@ class IO(Protocol):
         One coroutine for all of them: notifications come by the thousand.
         """
 
-    async def gather(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
+    async def gather(self, *coroutines: Coroutine[Any, Any, Any], deadline: float = math.inf) -> list[Any]:
         """Run user code: concurrently on asyncio, in turn when blocking.
 
-        The first error wins; the others are cancelled, or closed unstarted.
+        The first error wins; the others are cancelled, or closed unstarted. asyncio: what is not done at the deadline,
+        or when the IO is closed, is cancelled, and that is the error. blocking: nobody can interrupt such code.
         """
 
     async def fan_out(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:

@@ -1,6 +1,7 @@
 """What a client declares of itself: what its handlers can do, and what the user adds.
 
-Specification: 2025-11-25, basic/lifecycle, Capability Negotiation, and the pages under client/. Pure; knows no handler.
+Specification: 2025-11-25, basic/lifecycle, Capability Negotiation; 2026-07-28, basic/index; in both the pages under
+client/. Pure; knows no handler.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ def client_capabilities(
     """The `ClientCapabilities` of one era.
 
     Args:
-        handshake: For the handshake era? In the stateless era a server asks by `input_required`, which nothing here
-            acts on, so what the handlers can do is not declared there: this is the one place that says so.
+        handshake: For the handshake era, where the client can say that the roots changed?
         elicitation: There is a handler for it. It takes both modes.
         sampling: There is a handler for it.
         sampling_tools: That handler takes requests with tools.
@@ -32,13 +32,12 @@ def client_capabilities(
         extras: What the user declares beside. It is added to, and never taken from, what the handlers imply.
     """
     implied: dict[str, dict[str, Any]] = {}
-    if handshake:
-        if elicitation:
-            implied["elicitation"] = {"form": {}, "url": {}}
-        if sampling:
-            implied["sampling"] = {"tools": {}} if sampling_tools else {}
-        if roots:
-            implied["roots"] = {"listChanged": True}
+    if elicitation:
+        implied["elicitation"] = {"form": {}, "url": {}}
+    if sampling:
+        implied["sampling"] = {"tools": {}} if sampling_tools else {}
+    if roots:
+        implied["roots"] = {"listChanged": True} if handshake else {}
     merged = dict(extras)
     for name, capability in implied.items():
         given = merged.get(name)

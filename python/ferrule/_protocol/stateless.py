@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..errors import FerruleError
     from .methods import Method
 
 _COMPLETE = (None, "complete")
@@ -56,14 +57,19 @@ class StatelessEra(Era):
             )
         if not method.rounds:
             raise InvalidResult(method.name, "resultType: input_required is not allowed here")
-        requests = result.get("inputRequests", {})
-        state = result.get("requestState")
-        if not isinstance(requests, dict):
-            raise InvalidResult(method.name, "inputRequests: expected object")
-        if state is not None and not isinstance(state, str):
-            raise InvalidResult(method.name, "requestState: expected string")
-        raise InputRequired(
-            f"{method.name}: the server asks for input and no handler was given for it",
-            requests=requests,
-            state=state,
-        )
+        raise _input_required(method, result.get("inputRequests"), result.get("requestState"))
+
+
+def _input_required(method: Method, requests: Any, state: Any) -> FerruleError:
+    """What the server asks for, or that it does so in a wrong shape (basic/patterns/mrtr, InputRequiredResult)."""
+    if requests is None and state is None:
+        return InvalidResult(method.name, "expected inputRequests or requestState")
+    if requests is not None and not isinstance(requests, dict):
+        return InvalidResult(method.name, "inputRequests: expected object")
+    if state is not None and not isinstance(state, str):
+        return InvalidResult(method.name, "requestState: expected string")
+    return InputRequired(
+        f"{method.name}: the server asks for input before it goes on; answer and send the request again",
+        requests=requests or {},
+        state=state,
+    )

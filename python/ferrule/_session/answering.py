@@ -11,8 +11,9 @@ from contextvars import ContextVar
 
 from .. import _log
 from .._http.bypass import IN_HANDLER
-from .asking import Refused, answer
-from .replies import INTERNAL_ERROR, begin_work, error_reply, result_reply
+from ..errors import InvalidResult
+from .asking import Refused, answer, understand
+from .replies import INTERNAL_ERROR, INVALID_PARAMS, begin_work, error_reply, result_reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Desk:
     async def _reply_to(self, ask: Ask) -> dict[str, Any]:
         request_id = ask.message["id"]
         try:
-            result = await answer(self._io, self._handlers, ask.params, ask.context)
+            result = await answer(self._io, self._handlers, _understood(self._handlers, ask), ask.context)
         except Refused as refusal:
             return error_reply(request_id, refusal.code, refusal.text)
         except Exception as error:
@@ -202,6 +203,14 @@ class Desk:
             # A thread cannot be stopped: its answer is dropped.
             if ask.begun and ask is not own and ask.handle is not None and not self._io.blocking:
                 ask.handle.cancel()
+
+
+def _understood(handlers: Handlers, ask: Ask) -> Any:
+    """The request as a value; one in no known shape is refused."""
+    try:
+        return understand(handlers, ask.params, ask.context)
+    except InvalidResult:
+        raise Refused(INVALID_PARAMS, "Invalid params") from None
 
 
 def related_task(params: dict[str, Any]) -> str | None:

@@ -1,7 +1,8 @@
 """What each request of the server's is to a handler, and what a good answer to it is.
 
-Specification: 2025-11-25, client/elicitation, client/sampling, client/roots. Answers are never invented: what the
-handler gives is sent if it is in the schema's shape, and otherwise nothing of it.
+Specification: 2025-11-25 and 2026-07-28, client/elicitation, client/sampling, client/roots. Answers are never
+invented: what the handler gives is sent if it is in the schema's shape, and otherwise nothing of it. Does not know how
+a request came (by itself or in a round), nor how its answer goes back.
 """
 
 from __future__ import annotations
@@ -33,30 +34,47 @@ class Refused(Exception):
         self.text = text
 
 
-class _Unfit(Exception):
+class Unfit(Exception):
     """What the handler gave cannot be sent. The reason was logged."""
 
 
-async def answer(io: IO, handlers: Handlers, params: dict[str, Any], context: Context) -> dict[str, Any]:
+def understand(handlers: Handlers, params: dict[str, Any], context: Context) -> Any:
+    """The request as a value for `answer`; no handler is asked yet.
+
+    Raises:
+        Refused: It asks for what was not declared.
+        InvalidResult: It is not in the schema's shape.
+    """
+    return _KINDS[context.method][0](handlers, params, context)
+
+
+async def answer(io: IO, handlers: Handlers, request: Any, context: Context) -> dict[str, Any]:
     """Have a request handled; give its result as JSON.
 
     Raises:
-        Refused: It is to be answered by that error.
+        Refused: The user does not want it answered.
         Exception: The handler's own, or what it gave cannot be sent.
     """
-    result = await _ANSWERS[context.method](io, handlers, params, context)
+    result = await _KINDS[context.method][1](io, handlers, request, context)
     dumps(result, "the handler's answer")
     return result
 
 
-async def _elicit(io: IO, handlers: Handlers, params: dict[str, Any], context: Context) -> dict[str, Any]:
+def _elicitation(handlers: Handlers, params: dict[str, Any], context: Context) -> Any:
     from ..types.elicitation import ElicitRequest
 
-    request = _read(ElicitRequest, params, context)
+    request = ElicitRequest.from_wire(params, context.method)
     if request.mode not in ("form", "url"):
         raise Refused(INVALID_PARAMS, "Elicitation mode not supported")
-    if request.mode == "url" and (request.url is None or request.elicitation_id is None):
-        raise Refused(INVALID_PARAMS, "Invalid params")
+    if request.mode == "url":
+        if request.url is None:
+            raise InvalidResult(context.method, "url: expected string")
+        if request.elicitation_id is None and context.era == "handshake":  # the stateless era has no such id
+            raise InvalidResult(context.method, "elicitationId: expected string")
+    return request
+
+
+async def _elicit(io: IO, handlers: Handlers, request: Any, context: Context) -> dict[str, Any]:
     return await elicit(io, handlers.on_elicitation, request, context)
 
 
@@ -80,12 +98,17 @@ async def elicit(io: IO, handler: Any, request: Any, context: Context) -> dict[s
     return result
 
 
-async def _sample(io: IO, handlers: Handlers, params: dict[str, Any], context: Context) -> dict[str, Any]:
-    from ..types.sampling import CreateMessageResult, SamplingRejected, SamplingRequest
+def _sampling(handlers: Handlers, params: dict[str, Any], context: Context) -> Any:
+    from ..types.sampling import SamplingRequest
 
     if not handlers.sampling_tools and (params.get("tools") is not None or params.get("toolChoice") is not None):
         raise Refused(INVALID_PARAMS, "Sampling with tools not supported")
-    request = _read(SamplingRequest, params, context)
+    return SamplingRequest.from_wire(params, context.method)
+
+
+async def _sample(io: IO, handlers: Handlers, request: Any, context: Context) -> dict[str, Any]:
+    from ..types.sampling import CreateMessageResult, SamplingRejected
+
     try:
         given = await call(io, handlers.on_sampling, request, context)
     except SamplingRejected:
@@ -93,19 +116,15 @@ async def _sample(io: IO, handlers: Handlers, params: dict[str, Any], context: C
     return _shaped(CreateMessageResult, given, context).to_wire()  # type: ignore[no-any-return]
 
 
-async def _list_roots(io: IO, handlers: Handlers, params: dict[str, Any], context: Context) -> dict[str, Any]:
+def _roots(handlers: Handlers, params: dict[str, Any], context: Context) -> None:
+    """There is nothing in it to read."""
+
+
+async def _list_roots(io: IO, handlers: Handlers, request: None, context: Context) -> dict[str, Any]:
     roots = handlers.roots
     if callable(roots):
         roots = fixed_roots(await call(io, roots))
     return {"roots": [root.to_wire() for root in roots]}
-
-
-def _read(cls: Any, params: dict[str, Any], context: Context) -> Any:
-    """The request as a value; one in no known shape is refused."""
-    try:
-        return cls.from_wire(params, context.method)
-    except InvalidResult:
-        raise Refused(INVALID_PARAMS, "Invalid params") from None
 
 
 def _shaped(cls: Any, given: Any, context: Context) -> Any:
@@ -120,13 +139,20 @@ def _shaped(cls: Any, given: Any, context: Context) -> Any:
     raise _unfit(context, problem)
 
 
-def _unfit(context: Context, problem: str) -> _Unfit:
+def _unfit(context: Context, problem: str) -> Unfit:
     _log.warning("%s from %s: the handler's answer cannot be sent: %s", context.method, context.server, problem)
-    return _Unfit()
+    return Unfit()
 
 
-_ANSWERS: dict[str, Callable[[IO, Handlers, dict[str, Any], Context], Awaitable[dict[str, Any]]]] = {
-    "elicitation/create": _elicit,
-    "sampling/createMessage": _sample,
-    "roots/list": _list_roots,
+_KINDS: dict[
+    str,
+    tuple[
+        Callable[[Handlers, dict[str, Any], Context], Any],
+        Callable[[IO, Handlers, Any, Context], Awaitable[dict[str, Any]]],
+    ],
+] = {
+    "elicitation/create": (_elicitation, _elicit),
+    "sampling/createMessage": (_sampling, _sample),
+    "roots/list": (_roots, _list_roots),
 }
+"""How a request of each method is read, and how it is answered."""

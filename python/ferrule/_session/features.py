@@ -8,7 +8,7 @@ from __future__ import annotations
 from .. import types
 from .._json import dumps
 from .._protocol import methods
-from ..errors import ConfigError, InvalidResult, ToolError
+from ..errors import ConfigError, InputRequired, InvalidResult, ToolError
 from ..types.tools import CallToolResult, plain_result
 from .arguments import check_text, hoist_meta, progress_for, split_meta
 from .negotiate import take_discovered
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from .._protocol.methods import Method
     from ..types import (
         CompleteResult,
         DiscoverResult,
         GetPromptResult,
         Implementation,
         ReadResourceResult,
+        Resume,
         ServerCapabilities,
     )
     from .arguments import OnProgress, Timeout
@@ -82,6 +84,7 @@ async def call_tool(
     meta: Mapping[str, Any] | None,
     idempotent: bool,
     raise_on_error: bool,
+    resume: Resume | None = None,
 ) -> CallToolResult:
     """Call a tool: see `Client.call_tool`.
 
@@ -93,21 +96,31 @@ async def call_tool(
     if type(arguments) is not dict or "_meta" in arguments:
         arguments, meta = hoist_meta(arguments, meta)
     standing = session.standing
-    if standing is not None and standing.required is not None and name in standing.required:
+    if standing is not None and standing.required is not None and name in standing.required and resume is None:
         from .tasks import call_as_task
 
         wishes = (on_progress, reset_on_progress, timeout, max_total)
         return await call_as_task(session, name, arguments, deadline, wishes, meta, idempotent, raise_on_error)
-    params = dumps({"name": name, "arguments": arguments}, "params")
+    params = sent = dumps({"name": name, "arguments": arguments}, "params")
+    if resume is not None:
+        from .resuming import resumed
+
+        sent = await resumed(session, "tools/call", params, resume, deadline)
     progress = None
     if on_progress is not None or reset_on_progress:
         progress = progress_for(session, on_progress, reset_on_progress, timeout, max_total)
     if max_total is not None:
         deadline = min(deadline, session.deadline(max_total))
-    result = await session.perform(methods.TOOLS_CALL, params, deadline, name, meta, progress, idempotent)
-    called = plain_result(result)
-    if called is None:
-        called = CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
+    needed = None
+    try:
+        result = await session.perform(methods.TOOLS_CALL, sent, deadline, name, meta, progress, idempotent)
+    except InputRequired as question:
+        needed = question  # the rounds go on outside, so that no error of theirs or of a handler's is chained to it
+    if needed is not None:
+        from .rounds import go_on
+
+        result = await go_on(session, methods.TOOLS_CALL, params, needed, deadline, name, meta, progress, idempotent)
+    called = plain_result(result) or CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
     if raise_on_error and called.is_error:
         raise ToolError(called, name=name, server=session.label)
     return called
@@ -119,16 +132,14 @@ async def read_resource(
     *,
     timeout: Timeout = UNSET,
     meta: Mapping[str, Any] | None = None,
+    resume: Resume | None = None,
 ) -> ReadResourceResult:
     """Read a resource."""
     session.enter()
     check_text(uri, "uri")
-    result = await session.perform(
-        methods.RESOURCES_READ,
-        dumps({"uri": uri}, "params"),
-        name=uri,
-        meta=meta,
-        deadline=session.deadline(timeout),
+    params = dumps({"uri": uri}, "params")
+    result = await _perform_in_rounds(
+        session, methods.RESOURCES_READ, params, session.deadline(timeout), uri, meta, resume
     )
     return types.ReadResourceResult.from_wire(result, method="resources/read")
 
@@ -140,6 +151,7 @@ async def get_prompt(
     *,
     timeout: Timeout = UNSET,
     meta: Mapping[str, Any] | None = None,
+    resume: Resume | None = None,
 ) -> GetPromptResult:
     """Get a prompt."""
     session.enter()
@@ -148,14 +160,34 @@ async def get_prompt(
     params: dict[str, Any] = {"name": name}
     if given:
         params["arguments"] = given
-    result = await session.perform(
-        methods.PROMPTS_GET,
-        dumps(params, "params"),
-        name=name,
-        meta=meta,
-        deadline=session.deadline(timeout),
+    result = await _perform_in_rounds(
+        session, methods.PROMPTS_GET, dumps(params, "params"), session.deadline(timeout), name, meta, resume
     )
     return types.GetPromptResult.from_wire(result, method="prompts/get")
+
+
+async def _perform_in_rounds(
+    session: Session,
+    method: Method,
+    params: bytes,
+    deadline: float,
+    name: str,
+    meta: Mapping[str, Any] | None,
+    resume: Resume | None,
+) -> dict[str, Any]:
+    """`Session.perform` for a method whose server may ask before it answers."""
+    sent = params
+    if resume is not None:
+        from .resuming import resumed
+
+        sent = await resumed(session, method.name, params, resume, deadline)
+    try:
+        return await session.perform(method, sent, deadline, name, meta)
+    except InputRequired as question:
+        needed = question  # see `call_tool`
+    from .rounds import go_on
+
+    return await go_on(session, method, params, needed, deadline, name, meta)
 
 
 async def complete(

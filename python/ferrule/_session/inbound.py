@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _CANCELLED = "notifications/cancelled"
 _LOG = "notifications/message"
+_REQUESTS = ("ping", "roots/list", "sampling/createMessage", "elicitation/create")
+"""What servers may ask in the handshake era."""
 
 
 class Inbound:
@@ -31,13 +33,14 @@ class Inbound:
             `io.mutex()`, never changed.
     """
 
-    __slots__ = ("_session", "_watched", "listeners", "max_queue")
+    __slots__ = ("_session", "_told", "_watched", "listeners", "max_queue")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.max_queue: int = session.settings.limits.max_queue
         self.listeners: list[Callable[[str, dict[str, Any] | None, Link], None]] = []
         self._watched: Any = None
+        self._told: frozenset[str] = frozenset()
 
     # What transports call
 
@@ -86,7 +89,7 @@ class Inbound:
             deadline: When the call ends on whose stream it came, if it came on one.
         """
         if not link.era.answers_requests:
-            _log.warning("the server sent a request, which revision %s forbids", link.era.revision)
+            self._forbidden(message["method"], link)
             return
         request_id = message.get("id")
         if type(request_id) not in (int, str):
@@ -99,6 +102,20 @@ class Inbound:
             reception.replies.post(result_reply(request_id, {}), self._session, link)
         else:
             reception.ask(message, self._session, link, deadline if deadline != float("inf") else None)
+
+    def _forbidden(self, method: object, link: Link) -> None:
+        """Say once for each kind that the server sent a request which it must not send."""
+        kind = method if type(method) is str and method in _REQUESTS else "of an unknown kind"
+        with self._session.io.mutex():
+            known = kind in self._told
+            self._told |= {kind}
+        if not known:
+            _log.warning(
+                "%s: the server sent a request (%s), which revision %s forbids: not answered, nor said again",
+                self._session.label,
+                kind,
+                link.era.revision,
+            )
 
     def drop(self, link: Link) -> None:
         """The link is gone: what the server asked under it is given up, and never answered. Not under the mutex."""

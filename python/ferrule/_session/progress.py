@@ -29,14 +29,16 @@ class Progress:
             deadline is of interest.
         extend: Seconds by which each notification moves the deadline, None to leave it alone.
         latest: The deadline never moves beyond this.
+        reached: Where it was moved to last; 0 before that.
     """
 
-    __slots__ = ("extend", "handler", "latest")
+    __slots__ = ("extend", "handler", "latest", "reached")
 
     def __init__(self, handler: Handler | None, extend: float | None, latest: float) -> None:
         self.handler = handler
         self.extend = extend
         self.latest = latest
+        self.reached = 0.0
 
     def for_call(self, call: Call, io: IO) -> Callable[[list[Any]], Awaitable[None]]:
         """The function that delivers one attempt's notifications, in order."""
@@ -67,7 +69,7 @@ class Progress:
                     )
                 )
             if calls and self.extend is not None:
-                call.deadline = min(self.latest, max(call.deadline, io.now() + self.extend))
+                call.deadline = self.reached = min(self.latest, max(call.deadline, io.now() + self.extend))
             if handler is not None:
                 token = IN_HANDLER.set(True)
                 try:

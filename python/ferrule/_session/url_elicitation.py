@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._transports.call import Link
-    from ..types import CallToolResult
+    from ..types import CallToolResult, Resume
     from .arguments import OnProgress, Timeout
     from .session import Session
 
@@ -39,6 +39,7 @@ async def call_tool(
     meta: Mapping[str, Any] | None,
     idempotent: bool,
     raise_on_error: bool,
+    resume: Resume | None,
 ) -> CallToolResult:
     """As `features.call_tool`, once more after the user has done what the server wants."""
     if session.settings.handlers.on_elicitation is None:
@@ -59,6 +60,7 @@ async def call_tool(
                 meta,
                 idempotent,
                 raise_on_error,
+                resume,
             )
         except URLElicitationRequired as error:
             if not (await _agreed(session, error, deadline) and await completed.all_of(error, min(deadline, last))):
@@ -74,6 +76,7 @@ async def call_tool(
             meta,
             idempotent,
             raise_on_error,
+            resume,
         )
     finally:
         completed.close()

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from .resources import ResourceTemplate as ResourceTemplate
     from .resources import TextResourceContents as TextResourceContents
     from .roots import Root as Root
+    from .rounds import Resume as Resume
+    from .rounds import RootsRequest as RootsRequest
+    from .rounds import read_input_request as read_input_request
     from .sampling import CreateMessageResult as CreateMessageResult
     from .sampling import SamplingMessage as SamplingMessage
     from .sampling import SamplingRejected as SamplingRejected
@@ -123,7 +126,9 @@ _HOME = {
     "ResourcesCapability": "server",
     "ResourcesChanged": "events",
     "Result": "common",
+    "Resume": "rounds",
     "Root": "roots",
+    "RootsRequest": "rounds",
     "SamplingMessage": "sampling",
     "SamplingRejected": "sampling",
     "SamplingRequest": "sampling",
@@ -141,6 +146,7 @@ _HOME = {
     "UnknownContent": "content",
     "Value": "_base",
     "fill_defaults": "elicitation",
+    "read_input_request": "rounds",
 }
 
 __all__ = tuple(_HOME)

@@ -14,6 +14,8 @@ class Context:
             is none, or it is not known for which call the server asks.
         era: "handshake" or "stateless".
         protocol_version: The revision spoken.
+        round: Which round of a call the server asks in, counted from 1 (2026-07-28, basic/patterns/mrtr); None for a
+            request or notification that came by itself.
         task_id: The task that a request belongs to, or None (2025-11-25, basic/utilities/tasks).
         cancelled: Nobody waits for the answer any more: the server withdrew its request, its session ended or the
             client is being closed. A coroutine is cancelled then; a plain function that takes long may look here.
@@ -25,6 +27,7 @@ class Context:
         "era",
         "method",
         "protocol_version",
+        "round",
         "server",
         "server_name",
         "task_id",
@@ -40,6 +43,7 @@ class Context:
         server_name: str | None = None,
         deadline: float | None = None,
         task_id: str | None = None,
+        round: int | None = None,
     ) -> None:
         self.server = server
         self.server_name = server_name
@@ -48,6 +52,7 @@ class Context:
         self.era = era
         self.protocol_version = protocol_version
         self.task_id = task_id
+        self.round = round
         self.cancelled = False
 
     def __repr__(self) -> str:
