@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ._handles import Task as Task
     from ._http.endpoints import Tcp as Tcp
     from ._http.endpoints import Unix as Unix
+    from ._session.extensions import Extension as Extension
     from ._session.retry import Retry as Retry
     from ._transports.byte_stream import ByteStream as ByteStream
     from ._transports.command import Stdio as Stdio
@@ -42,6 +43,7 @@ _HOMES = {
     "Client": "client",
     "CreateMessageResult": "types.sampling",
     "ElicitResult": "types.elicitation",
+    "Extension": "_session.extensions",
     "FerruleError": "errors",
     "Limits": "limits",
     "Retry": "_session.retry",
@@ -63,6 +65,7 @@ __all__ = [
     "Client",
     "CreateMessageResult",
     "ElicitResult",
+    "Extension",
     "FerruleError",
     "Limits",
     "Retry",

@@ -123,6 +123,7 @@ OPTIONS: dict[str, Any] = {
     "sampling_tools": True,
     "listen": None,
     "keep_lists": True,
+    "extensions": [ferrule.Extension("com.example/thing", {"text": secret("setting")}, [secret("claimed")])],
     "capabilities": {"experimental": {"feature": {"text": secret("capability")}}},
     "log_level": "debug",
     "prior": None,

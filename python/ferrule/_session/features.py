@@ -120,8 +120,8 @@ async def call_tool(
         from .rounds import go_on
 
         result = await go_on(session, methods.TOOLS_CALL, params, needed, deadline, name, meta, progress, idempotent)
-    called = plain_result(result) or CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
-    if raise_on_error and called.is_error:
+    called = plain_result(result) or called_tool(session, result)
+    if raise_on_error and getattr(called, "is_error", False):
         raise ToolError(called, name=name, server=session.label)
     return called
 
@@ -141,7 +141,7 @@ async def read_resource(
     result = await _perform_in_rounds(
         session, methods.RESOURCES_READ, params, session.deadline(timeout), uri, meta, resume
     )
-    return types.ReadResourceResult.from_wire(result, method="resources/read")
+    return value_of(session, types.ReadResourceResult, result, "resources/read")  # type: ignore[no-any-return]
 
 
 async def get_prompt(
@@ -163,7 +163,7 @@ async def get_prompt(
     result = await _perform_in_rounds(
         session, methods.PROMPTS_GET, dumps(params, "params"), session.deadline(timeout), name, meta, resume
     )
-    return types.GetPromptResult.from_wire(result, method="prompts/get")
+    return value_of(session, types.GetPromptResult, result, "prompts/get")  # type: ignore[no-any-return]
 
 
 async def _perform_in_rounds(
@@ -206,7 +206,24 @@ async def complete(
     link = await session.link_by(deadline, "completion/complete")
     method = methods.COMPLETE if link.era.declares_completions else methods.COMPLETE_UNDECLARED
     result = await session.perform(method, dumps(params, "params"), deadline, meta=meta)
-    return types.CompleteResult.from_wire(result, method="completion/complete")
+    return value_of(session, types.CompleteResult, result, "completion/complete")  # type: ignore[no-any-return]
+
+
+def value_of(session: Session, cls: Any, result: dict[str, Any], method: str, **options: Any) -> Any:
+    """A result as a value of its class; as an `ExtensionResult` where it is of a kind that an extension claimed."""
+    kind = result.get("resultType", "complete")
+    if kind != "complete" and not session.handshake and session.settings.extensions:
+        from .extensions import claimed_types
+
+        if kind in claimed_types(session.settings.extensions):
+            cls, options = types.ExtensionResult, {}
+    return cls.from_wire(result, method, **options)
+
+
+def called_tool(session: Session, result: dict[str, Any], method: str = "tools/call") -> CallToolResult:
+    """The result of a tool that is not simply text. See `value_of`."""
+    called: CallToolResult = value_of(session, CallToolResult, result, method, structured_object=session.handshake)
+    return called
 
 
 def _reference(ref: Any) -> Any:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .events import ResourceUpdated as ResourceUpdated
     from .events import TaskChanged as TaskChanged
     from .events import ToolsChanged as ToolsChanged
+    from .extensions import ExtensionResult as ExtensionResult
     from .notifications import LogMessage as LogMessage
     from .notifications import Notification as Notification
     from .prompts import GetPromptResult as GetPromptResult
@@ -95,6 +96,7 @@ _HOME = {
     "ElicitResult": "elicitation",
     "EmbeddedResource": "content",
     "Event": "events",
+    "ExtensionResult": "extensions",
     "GetPromptResult": "prompts",
     "Honored": "events",
     "Icon": "common",
