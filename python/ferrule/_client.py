@@ -238,8 +238,18 @@ class BaseClient:
         return self._session.peer.prior()
 
 
-def with_elicitation() -> Callable[..., Coroutine[Any, Any, CallToolResult]]:
-    """`features.call_tool` with one more call after the user did what the server wants; loaded when first used."""
-    from ._session.url_elicitation import call_tool
+def special_call(retry_after_elicitation: bool, tasks: bool) -> Callable[..., Coroutine[Any, Any, CallToolResult]]:
+    """`features.call_tool` for what few callers want, loaded when it is first used."""
+    if not retry_after_elicitation:
+        from ._session.task_calls import call_tool
 
-    return call_tool
+        return call_tool
+    from ._session.url_elicitation import call_tool as call_again
+
+    if not tasks:
+        return call_again
+    from functools import partial
+
+    from ._session.task_calls import call_tool
+
+    return partial(call_again, inner=call_tool)

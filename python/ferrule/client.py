@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ._client import with_elicitation
+from ._client import special_call
 from ._lists import Items, Lists
 from ._session import features
 from ._session.handlers import refuse_coroutine_function
@@ -122,6 +122,7 @@ class Client(Lists):
         idempotent: bool = False,
         raise_on_error: bool = False,
         retry_after_elicitation: bool = False,
+        tasks: bool = False,
         resume: Resume | None = None,
     ) -> CallToolResult:
         """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`.
@@ -143,6 +144,10 @@ class Client(Lists):
                 user through `on_elicitation`; if that accepts, wait until the server says that it is done, within
                 the call's timeout, and call once more. Default: raise `URLElicitationRequired`, as also happens
                 when the user does not accept or time is up.
+            tasks: The server may make a task of this call, which is then looked at until it ends, within the call's
+                timeout; when that is over, or the caller gives up, it is cancelled. In the stateless era by the
+                extension `io.modelcontextprotocol/tasks`, declared for this call alone; in the handshake era where
+                `list_tools` showed that the tool can be a task.
             resume: Go on where this call, with these arguments, ended in `InputRequired`: see `types.Resume`.
 
         Returns:
@@ -159,7 +164,8 @@ class Client(Lists):
         """
         if on_progress is not None:
             refuse_coroutine_function("on_progress", on_progress)
-        call_tool = features.call_tool if not retry_after_elicitation else with_elicitation()
+        plain = not (retry_after_elicitation or tasks)
+        call_tool = features.call_tool if plain else special_call(retry_after_elicitation, tasks)
         return self._run(
             call_tool(
                 self._session,
@@ -252,21 +258,25 @@ class Client(Lists):
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Task:
-        """Call a tool as a task: the server answers at once and goes on (2025-11-25, basic/utilities/tasks).
+        """Call a tool as a task: the server answers at once and goes on.
 
-        Never sent twice. Giving up on this call cancels no task: only `Task.cancel` does.
+        In the handshake era every such call becomes a task (2025-11-25, basic/utilities/tasks). In the stateless era
+        the server decides (extensions/tasks); where it answered directly the task is over and has no `id`. Never sent
+        twice. Giving up on this call cancels no task: only `Task.cancel` does.
 
         Args:
             name: The tool's name.
             arguments: As for `call_tool`.
-            ttl: Milliseconds for which the server should keep the task; it may decide otherwise (`task.info.ttl`).
+            ttl: Milliseconds for which the server should keep the task; it may decide otherwise (`task.info.ttl`), and
+                does so alone in the stateless era.
             timeout: Seconds for the answer that the task was made; default the client's.
-            on_progress: As for `call_tool`, until the task is over; called while `poll` or `result` runs.
+            on_progress: As for `call_tool`, until the task is over; called while `poll` or `result` runs. Tasks of the
+                stateless era have no progress.
             meta: Members of `_meta` for this request.
 
         Raises:
-            CapabilityError: The server, or as far as `list_tools` showed the tool, knows no tasks; or its era is the
-                stateless one, whose tasks this version does not speak. Nothing was sent.
+            CapabilityError: The server, or as far as `list_tools` showed the tool, knows no tasks (handshake era).
+                Nothing was sent.
             FerruleError: See `call_tool`.
         """
         refuse_coroutine_function("on_progress", on_progress)

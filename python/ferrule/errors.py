@@ -23,6 +23,7 @@
     │   └── ToolError            .result, .name: only when the caller asks call_tool to raise
     ├── CapabilityError          the server did not declare it; nothing was sent
     ├── NegotiationError         .offered, .supported: no revision in common
+    ├── TaskCancelled            a task was given up before it gave a result
     ├── InputRequired            .requests, .state: rounds exhausted or no handler
     ├── AuthError                .status, .error, .description
     └── ConfigError              the caller's settings contradict each other or the protocol
@@ -420,6 +421,10 @@ class NegotiationError(FerruleError):
         super().__init__(message, request_sent=request_sent)
         self.offered = tuple(offered)
         self.supported = tuple(escape_peer_text(version, 64) for version in supported)
+
+
+class TaskCancelled(FerruleError):
+    """A task was cancelled, by whomever, before it gave a result (stateless era; earlier servers answer an error)."""
 
 
 class InputRequired(FerruleError):

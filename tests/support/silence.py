@@ -63,6 +63,8 @@ ARGUMENTS: dict[str, Any] = {
     "idempotent": False,
     "raise_on_error": True,
     "retry_after_elicitation": True,
+    "tasks": True,
+    "responses": {secret("answered-key"): {"action": "accept", "content": {"text": secret("answered")}}},
     "ttl": 60_000,
     "task_id": TASK,
     "tools": True,

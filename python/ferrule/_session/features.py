@@ -9,7 +9,7 @@ from .. import types
 from .._json import dumps
 from .._protocol import methods
 from ..errors import ConfigError, InputRequired, InvalidResult, ToolError
-from ..types.tools import CallToolResult, plain_result
+from ..types.tools import plain_result
 from .arguments import check_text, hoist_meta, progress_for, split_meta
 from .negotiate import take_discovered
 from .settings import UNSET
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .._protocol.methods import Method
     from ..types import (
+        CallToolResult,
         CompleteResult,
         DiscoverResult,
         GetPromptResult,
@@ -120,10 +121,16 @@ async def call_tool(
         from .rounds import go_on
 
         result = await go_on(session, methods.TOOLS_CALL, params, needed, deadline, name, meta, progress, idempotent)
-    called = plain_result(result) or called_tool(session, result)
+    called = plain_result(result) or _unusual(session, result)
     if raise_on_error and getattr(called, "is_error", False):
         raise ToolError(called, name=name, server=session.label)
     return called
+
+
+def _unusual(session: Session, result: dict[str, Any]) -> CallToolResult:
+    from .results import called_tool
+
+    return called_tool(session, result)
 
 
 async def read_resource(
@@ -141,6 +148,8 @@ async def read_resource(
     result = await _perform_in_rounds(
         session, methods.RESOURCES_READ, params, session.deadline(timeout), uri, meta, resume
     )
+    from .results import value_of
+
     return value_of(session, types.ReadResourceResult, result, "resources/read")  # type: ignore[no-any-return]
 
 
@@ -163,6 +172,8 @@ async def get_prompt(
     result = await _perform_in_rounds(
         session, methods.PROMPTS_GET, dumps(params, "params"), session.deadline(timeout), name, meta, resume
     )
+    from .results import value_of
+
     return value_of(session, types.GetPromptResult, result, "prompts/get")  # type: ignore[no-any-return]
 
 
@@ -206,24 +217,9 @@ async def complete(
     link = await session.link_by(deadline, "completion/complete")
     method = methods.COMPLETE if link.era.declares_completions else methods.COMPLETE_UNDECLARED
     result = await session.perform(method, dumps(params, "params"), deadline, meta=meta)
+    from .results import value_of
+
     return value_of(session, types.CompleteResult, result, "completion/complete")  # type: ignore[no-any-return]
-
-
-def value_of(session: Session, cls: Any, result: dict[str, Any], method: str, **options: Any) -> Any:
-    """A result as a value of its class; as an `ExtensionResult` where it is of a kind that an extension claimed."""
-    kind = result.get("resultType", "complete")
-    if kind != "complete" and not session.handshake and session.settings.extensions:
-        from .extensions import claimed_types
-
-        if kind in claimed_types(session.settings.extensions):
-            cls, options = types.ExtensionResult, {}
-    return cls.from_wire(result, method, **options)
-
-
-def called_tool(session: Session, result: dict[str, Any], method: str = "tools/call") -> CallToolResult:
-    """The result of a tool that is not simply text. See `value_of`."""
-    called: CallToolResult = value_of(session, CallToolResult, result, method, structured_object=session.handshake)
-    return called
 
 
 def _reference(ref: Any) -> Any:

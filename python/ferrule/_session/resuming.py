@@ -29,7 +29,7 @@ async def resumed(session: Session, method: str, params: bytes, resume: Resume, 
 
     if not isinstance(resume, Resume):
         raise TypeError("resume: expected a Resume")
-    responses = {key: _as_wire(value) for key, value in resume.responses.items()}
+    responses = {key: as_wire(value) for key, value in resume.responses.items()}
     dumps(responses, "resume.responses")
     link = await session.link_by(deadline, method)
     if link.era.handshake:
@@ -37,7 +37,7 @@ async def resumed(session: Session, method: str, params: bytes, resume: Resume, 
     return with_responses(params, responses or None, resume.state)
 
 
-def _as_wire(given: Any) -> dict[str, Any]:
+def as_wire(given: Any) -> dict[str, Any]:
     """An answer as JSON: a value of `types`, a mapping in the schema's shape, or a list of roots."""
     if hasattr(given, "to_wire"):
         given = given.to_wire()
@@ -45,4 +45,4 @@ def _as_wire(given: Any) -> dict[str, Any]:
         return dict(given)
     if isinstance(given, (list, tuple)):
         return {"roots": [root.to_wire() for root in fixed_roots(given)]}
-    raise TypeError("resume.responses: expected an ElicitResult, a CreateMessageResult, a list of roots or a mapping")
+    raise TypeError("responses: expected an ElicitResult, a CreateMessageResult, a list of roots or a mapping")

@@ -42,6 +42,7 @@ async def go_on(
     progress: Progress | None = None,
     idempotent: bool | None = None,
     special: Special | None = None,
+    clock: Clock | None = None,
 ) -> dict[str, Any]:
     """Answer what the server asks, and send the same request again until its result is a complete one.
 
@@ -59,6 +60,7 @@ async def go_on(
         progress: The caller's progress handler, and whether progress moves the deadline.
         idempotent: May each request be sent again after a lost answer?
         special: What these requests carry that others do not.
+        clock: Keeps the deadline, for who has to know of it afterwards.
 
     Raises:
         InputRequired: No handler answers what the server asks, or it asks again and again.
@@ -66,7 +68,7 @@ async def go_on(
         FerruleError: Of the last request.
     """
     io = session.io
-    clock = _Clock(io, deadline, session.settings.limits.max_handler_time, progress)
+    clock = clock or Clock(io, deadline, session.settings.limits.max_handler_time, progress)
 
     async def send(again: bytes) -> dict[str, Any]:
         return await session.perform(method, again, clock.deadline, name, meta, progress, idempotent, special)
@@ -83,7 +85,7 @@ async def _rounds(
     method: Method,
     params: bytes,
     needed: InputRequired,
-    clock: _Clock,
+    clock: Clock,
     send: Callable[[bytes], Awaitable[dict[str, Any]]],
 ) -> dict[str, Any]:
     limits = session.settings.limits
@@ -92,7 +94,7 @@ async def _rounds(
         clock.follow_progress()
         responses = None
         if needed.requests:
-            responses = await _responses(session, method, needed, number, clock)
+            responses = await responses_to(session, method, needed, number, clock)
             pause = limits.round_backoff
         else:
             await clock.wait(pause, _where(session, method))
@@ -110,7 +112,7 @@ async def _rounds(
     raise _unanswered(session, method, needed, why)
 
 
-class _Clock:
+class Clock:
     """When a call in rounds has to end: its deadline stands still while a handler runs.
 
     Attributes:
@@ -161,8 +163,9 @@ def _where(session: Session, method: Method) -> str:
 
 
 def _unanswered(session: Session, method: Method, needed: InputRequired, why: str) -> InputRequired:
+    how = "go on with `resume=`" if method.rounds else "give the answers to `Task.update`"
     return InputRequired(
-        f"{_where(session, method)}: {why}; answer `.requests` and go on with `resume=`",
+        f"{_where(session, method)}: {why}; answer `.requests` and {how}",
         requests=needed.requests,
         state=needed.state,
     )
@@ -188,10 +191,18 @@ def with_responses(params: bytes, responses: Mapping[str, Any] | None, state: st
 # What the server asks
 
 
-async def _responses(
-    session: Session, method: Method, needed: InputRequired, number: int, clock: _Clock
+async def responses_to(
+    session: Session,
+    method: Method,
+    needed: InputRequired,
+    number: int | None,
+    clock: Clock,
+    task_id: str | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """The results of all requests of a round, by their keys. No handler is called unless all can be answered."""
+    """The results of all requests of a round, by their keys. No handler is called unless all can be answered.
+
+    `number`: which round; None for what the task of that id asks.
+    """
     link = await session.link_by(clock.deadline, method.name)
     questions = []
     why = None
@@ -206,6 +217,7 @@ async def _responses(
     latest = clock.of_handlers
     for _, context in questions:
         context.round = number
+        context.task_id = task_id
         context.deadline = None if latest == inf else latest
     began = session.io.now()
     answers = await _answers(session, method, needed, questions, latest)

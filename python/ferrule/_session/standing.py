@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from .._transports.call import Link
     from ..types.events import Honored
     from .changes import Changes
+    from .handshake_tasks import Tasks
     from .kept import KeptLists
     from .listens import Listens
     from .session import Session
-    from .tasks import Tasks
 
 
 def standing_of(session: Session) -> Standing:

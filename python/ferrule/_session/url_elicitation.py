@@ -17,7 +17,7 @@ from .reception import circumstances
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
     from .._transports.call import Link
@@ -40,8 +40,9 @@ async def call_tool(
     idempotent: bool,
     raise_on_error: bool,
     resume: Resume | None,
+    inner: Callable[..., Awaitable[CallToolResult]] = features.call_tool,
 ) -> CallToolResult:
-    """As `features.call_tool`, once more after the user has done what the server wants."""
+    """As `inner`, once more after the user has done what the server wants."""
     if session.settings.handlers.on_elicitation is None:
         raise ConfigError("retry_after_elicitation: needs on_elicitation, which asks the user")
     deadline = session.enter_until(timeout)
@@ -49,7 +50,7 @@ async def call_tool(
     completed = _Completions(session)
     try:
         try:
-            return await features.call_tool(
+            return await inner(
                 session,
                 name,
                 arguments,
@@ -65,7 +66,7 @@ async def call_tool(
         except URLElicitationRequired as error:
             if not (await _agreed(session, error, deadline) and await completed.all_of(error, min(deadline, last))):
                 raise
-        return await features.call_tool(
+        return await inner(
             session,
             name,
             arguments,
