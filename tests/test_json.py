@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ferrule._json import FLAG_DEEP, FLAG_SLOW, dumps, loads
+from ferrule._json import FLAG_DEEP, FLAG_SLOW, dump_text, dumps, loads
 from ferrule.errors import InvalidMessage
 
 MARK = "s3cr3t-marker"
@@ -195,3 +195,11 @@ def test_a_value_that_contains_itself_is_a_type_error() -> None:
     endless.append(endless)
     with pytest.raises(TypeError, match="arguments"):
         dumps(endless)
+
+
+@pytest.mark.parametrize("text", ["", "ünï\u2028\U0001f600", '"\\\x00\x7f', "\ud800", "a\udfff\ud83d\ude00"])
+@pytest.mark.req("M1")
+def test_a_text_is_written_so_that_it_is_read_as_it_was(text: str) -> None:
+    written = dump_text(text)
+    assert json.loads(written) == json.loads(json.dumps(text))
+    assert b"\n" not in written

@@ -70,6 +70,10 @@ class BaseClient:
         which they were sent. What a handler raises is logged by its type; the server gets a constant error. The values
         in their signatures are in `ferrule.types`; a mapping in the schema's shape does as an answer.
 
+        Servers of the stateless era ask in the answer to a call, which is sent again with what the handlers said: they
+        run within the call then, at once for `AsyncClient` and one after another for `Client`, and one that raises
+        ends the call in `InputRequired` (2026-07-28, basic/patterns/mrtr).
+
         Args:
             target: The server: a URL, `Stdio(command, ...)`, `Tcp(host, port, url)` or `Unix(path, url)`;
                 `ByteStream(...)` for one that speaks the lines of stdio over a socket or pipes.

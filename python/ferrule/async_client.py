@@ -126,7 +126,8 @@ class AsyncClient(AsyncLists):
         """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`.
 
         What a server of the stateless era asks before it answers goes to the handlers, and the call is sent again
-        with their answers (basic/patterns/mrtr). While a handler runs the timeout stands still.
+        with their answers (basic/patterns/mrtr). While a handler runs the timeout stands still: see
+        `Limits.max_handler_time`.
 
         Args:
             name: The tool's name.

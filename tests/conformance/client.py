@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrule import Client
+from ferrule.types import SamplingRejected
 
 
 def connect_only(client: Client) -> None:
@@ -59,9 +60,26 @@ def fill_in_a_form(client: Client) -> None:
     assert not result.is_error
 
 
+def answer_in_rounds(client: Client) -> None:
+    """A tool that asks with a state, one that has nothing to do with it, one without a state, one without a kind."""
+    for name in ("echo_state", "unrelated", "no_state", "no_result_type"):
+        result = client.call_tool(f"test_mrtr_{name}", {})
+        assert not result.is_error
+
+
+def confirm(request: Any, context: Any) -> dict[str, Any]:
+    """A user who agrees."""
+    return {"action": "accept", "content": {"confirmed": True}}
+
+
 def accept_defaults(request: Any, context: Any) -> dict[str, Any]:
     """A user who sends the form off as it is."""
     return {"action": "accept", "content": request.fill_defaults()}
+
+
+def refuse(request: Any, context: Any) -> Any:
+    """A user who wants no model asked."""
+    raise SamplingRejected
 
 
 SCENARIOS: dict[str, Callable[[Client], None]] = {
@@ -73,8 +91,13 @@ SCENARIOS: dict[str, Callable[[Client], None]] = {
     "json-schema-ref-no-deref": list_tools,
     "json-schema-2020-12-preservation": send_a_schema_back,
     "elicitation-sep1034-client-defaults": fill_in_a_form,
+    "sep-2322-client-request-state": answer_in_rounds,
 }
-OPTIONS: dict[str, dict[str, Any]] = {"elicitation-sep1034-client-defaults": {"on_elicitation": accept_defaults}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "elicitation-sep1034-client-defaults": {"on_elicitation": accept_defaults},
+    "request-metadata": {"on_elicitation": accept_defaults, "on_sampling": refuse, "roots": ["file:///"]},
+    "sep-2322-client-request-state": {"on_elicitation": confirm},
+}
 """What a scenario's client is given besides the URL."""
 
 

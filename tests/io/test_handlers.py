@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ferrule._io import Closing
+from ferrule._io import Closing, Expired
 from tests.io.drivers import Driver, until
 
 MARK: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="none")
@@ -116,6 +116,46 @@ def test_cancelling_gather_cancels_what_it_runs(loop_driver: Driver) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         await loop_driver.until(lambda: sorted(ended) == [1, 2])
+
+    loop_driver.run(scenario)
+
+
+@pytest.mark.req("T1", "T5")
+def test_gather_ends_at_its_deadline_and_cancels_what_it_runs(loop_driver: Driver) -> None:
+    async def scenario(io: Any) -> None:
+        ended: list[int] = []
+
+        async def waits(number: int) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(number)
+
+        with pytest.raises(Expired):
+            await io.gather(waits(1), waits(2), deadline=io.now() + 0.05)
+        await loop_driver.until(lambda: sorted(ended) == [1, 2])
+        assert await io.gather(asyncio.sleep(0, "in time"), deadline=io.now() + 10) == ["in time"]
+
+    loop_driver.run(scenario)
+
+
+@pytest.mark.req("T5", "T7")
+def test_closing_ends_gather_and_what_it_runs(loop_driver: Driver) -> None:
+    async def scenario(io: Any) -> None:
+        ended: list[str] = []
+
+        async def waits() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("waits")
+
+        task = asyncio.create_task(io.gather(waits()))
+        await loop_driver.until(lambda: len(io._waiting) == 1)
+        await io.close(io.now() + 1)
+        with pytest.raises(Closing):
+            await task
+        await loop_driver.until(lambda: ended)
 
     loop_driver.run(scenario)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from typing import Annotated
 
 import uvicorn
 from mcp import types
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, ListRoots, MCPServer, Resolve, Sample
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import Completion, CompletionArgument
@@ -48,11 +49,32 @@ def big(size: int) -> str:
     return "x" * size
 
 
+hanging: list[str] = []
+given_up: list[str] = []
+
+
 @server.tool()
-async def hang() -> str:
-    """Never answer."""
-    await asyncio.Event().wait()
+async def hang(name: str = "") -> str:
+    """Never answer; note it under that name when the client gives up."""
+    hanging.append(name)
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        given_up.append(name)
+        raise
     return "never"
+
+
+@server.tool()
+def is_hanging(name: str) -> bool:
+    """Has `hang` begun under that name?"""
+    return name in hanging
+
+
+@server.tool()
+def was_given_up(name: str) -> bool:
+    """Was `hang` cancelled under that name?"""
+    return name in given_up
 
 
 class Person(BaseModel):
@@ -92,6 +114,56 @@ async def ask_roots(ctx: Context) -> str:
     session = ctx.request_context.session
     listed = await session.send_request(types.ListRootsRequest(), types.ListRootsResult, metadata=related)
     return " ".join(str(root.uri) for root in listed.roots)
+
+
+def who() -> Elicit[Person]:
+    """Ask for a name, in a round."""
+    return Elicit("Who are you?", Person)
+
+
+def model(person: Annotated[Person, Resolve(who)]) -> Sample:
+    """Ask a language model, in the round after that."""
+    said = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=f"Hello, {person.name}?"))
+    return Sample([said], max_tokens=5)
+
+
+@server.tool()
+async def rounds(
+    person: Annotated[Person, Resolve(who)],
+    roots: Annotated[types.ListRootsResult, Resolve(ListRoots)],
+    said: Annotated[types.CreateMessageResult, Resolve(model)],
+) -> str:
+    """Ask the user and for the roots in one round, and a model in the next (2026-07-28)."""
+    assert isinstance(said.content, types.TextContent)
+    return f"{person.name} {person.age}, {len(roots.roots)} roots, {said.model}: {said.content.text}"
+
+
+@server.tool()
+async def round_outcome(answer: Annotated[ElicitationResult[Person], Resolve(who)]) -> str:
+    """What the user does with a form."""
+    return answer.action
+
+
+def asked(ctx: Context) -> types.InputRequiredResult | str:
+    """The name that was given in an earlier round, or the question for it."""
+    answer = (ctx.input_responses or {}).get("who")
+    if isinstance(answer, types.ElicitResult) and ctx.request_state == "asked":
+        return str((answer.content or {}).get("name"))
+    schema = Person.model_json_schema()
+    question = types.ElicitRequest(params=types.ElicitRequestFormParams(message="Who?", requested_schema=schema))
+    return types.InputRequiredResult(input_requests={"who": question}, request_state="asked")
+
+
+@server.prompt()
+async def greet_in_rounds(ctx: Context) -> types.InputRequiredResult | str:
+    """Ask whom to greet, in a round."""
+    return asked(ctx)
+
+
+@server.resource("demo://whose/{n}")
+async def whose(n: str, ctx: Context) -> types.InputRequiredResult | str:
+    """Ask whose it is, in a round."""
+    return asked(ctx)
 
 
 @server.tool()

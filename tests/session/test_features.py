@@ -268,7 +268,7 @@ def test_a_request_for_input_in_a_wrong_shape_is_an_invalid_result(flavour: Any,
         flavour.connect(server.url).call_tool("echo", {})
 
 
-@pytest.mark.req("X1")
+@pytest.mark.req("X1", "M4")
 @pytest.mark.parametrize("kind", ["partial", "surprise", MARKER, "", 7, [1]])
 def test_an_unknown_kind_of_result_is_refused_and_not_shown(flavour: Any, serve: Any, kind: Any) -> None:
     server = serve({"tools/call": answer({"resultType": kind, "content": []})})
@@ -279,7 +279,7 @@ def test_an_unknown_kind_of_result_is_refused_and_not_shown(flavour: Any, serve:
     assert server.count("tools/call") == 1
 
 
-@pytest.mark.req("X1")
+@pytest.mark.req("X1", "M4")
 def test_no_result_type_is_a_complete_result_and_means_nothing_to_a_handshake_server(flavour: Any, serve: Any) -> None:
     assert flavour.connect(serve({"tools/call": answer({"content": []})}).url).call_tool("echo", {}).content == ()
     old = serve({"tools/call": answer({"content": [], "resultType": "surprise"})}, era="handshake")

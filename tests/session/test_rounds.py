@@ -99,7 +99,7 @@ def test_a_key_that_utf_8_cannot_hold_comes_back_as_it_was(flavour: Any, in_roun
     assert server.params[1]["inputResponses"] == {"\udfff": {"roots": []}}
 
 
-@pytest.mark.req("C9", "M1")
+@pytest.mark.req("M1")
 def test_each_round_evaluates_request_meta_afresh_and_keeps_the_callers_own(flavour: Any, in_rounds: Any) -> None:
     count = iter(range(100))
     server = in_rounds(needs({"a": ROOTS}), needs(state="s"), done())

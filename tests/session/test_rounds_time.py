@@ -14,6 +14,7 @@ from ferrule.errors import (
     RequestTimeout,
 )
 from ferrule.types import ElicitResult
+from tests.support import rounds
 from tests.support.clients import run_async
 from tests.support.rounds import FORM, ROOTS, done, needs
 from tests.support.steps import (
@@ -47,7 +48,7 @@ def test_after_so_many_rounds_what_is_open_is_raised(flavour: Any, in_rounds: An
 
 @pytest.mark.req("M2")
 def test_rounds_without_questions_come_ever_more_slowly(
-    flavour: Any, in_rounds: Any, monkeypatch: pytest.MonkeyPatch
+    flavour: Any, serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ferrule._io.asyncio import AsyncIO
     from ferrule._io.blocking import BlockingIO
@@ -58,7 +59,7 @@ def test_rounds_without_questions_come_ever_more_slowly(
         pauses.append(seconds)
 
     asks = [needs(state="s")] * 3 + [needs({"a": ROOTS})] + [needs(state="s")] * 6
-    server = in_rounds(*asks, done())
+    server = rounds.over_http(serve, *asks, done())
     client = flavour.connect(server.target, roots=[])
     monkeypatch.setattr(AsyncIO if flavour.is_async else BlockingIO, "sleep", no_sleep)
     assert client.call_tool("echo", {}).text == "ok"
@@ -66,8 +67,8 @@ def test_rounds_without_questions_come_ever_more_slowly(
 
 
 @pytest.mark.req("M2", "T1")
-def test_all_rounds_have_one_deadline_and_nothing_is_sent_after_it(flavour: Any, in_rounds: Any) -> None:
-    server = in_rounds(needs(state="s"))
+def test_all_rounds_have_one_deadline_and_nothing_is_sent_after_it(flavour: Any, serve: Any) -> None:
+    server = rounds.over_http(serve, needs(state="s"))
     limits = Limits(max_rounds=1000, round_backoff=0.2, max_round_backoff=0.2)
     client = flavour.connect(server.target, limits=limits)
     began = time.monotonic()
@@ -103,16 +104,16 @@ def slow(flavour: Any, seconds: float) -> Any:
 
 
 @pytest.mark.req("M2")
-def test_the_time_that_a_person_takes_does_not_count(flavour: Any, in_rounds: Any) -> None:
-    server = in_rounds(needs({"a": FORM}), needs({"a": FORM}), done())
+def test_the_time_that_a_person_takes_does_not_count(flavour: Any, serve: Any) -> None:
+    server = rounds.over_http(serve, needs({"a": FORM}), needs({"a": FORM}), done())
     client = flavour.connect(server.target, on_elicitation=slow(flavour, 0.6))
     assert client.call_tool("echo", {}, timeout=0.5).text == "ok"
 
 
 @pytest.mark.req("M2")
 @pytest.mark.parametrize(("allowed", "sent"), [(0.0, 1), (0.3, 2)])
-def test_that_time_counts_beyond_what_the_limits_allow(flavour: Any, in_rounds: Any, allowed: float, sent: int) -> None:
-    server = in_rounds(needs({"a": FORM}), needs({"a": FORM}), done())
+def test_that_time_counts_beyond_what_the_limits_allow(flavour: Any, serve: Any, allowed: float, sent: int) -> None:
+    server = rounds.over_http(serve, needs({"a": FORM}), needs({"a": FORM}), done())
     limits = Limits(max_handler_time=allowed)
     client = flavour.connect(server.target, on_elicitation=slow(flavour, 0.6), limits=limits)
     with pytest.raises(RequestTimeout, match="tools/call at ") as caught:

@@ -15,7 +15,15 @@ from ferrule._protocol.methods import METHODS
 from tests.support import child, steps
 from tests.support.lines import HANG, HANG_UP
 from tests.support.secrets import secret
-from tests.support.silence_words import blocks, discovered, elicitation, initialized, wrong_lines, wrong_results
+from tests.support.silence_words import (
+    blocks,
+    discovered,
+    elicitation,
+    in_rounds,
+    initialized,
+    wrong_lines,
+    wrong_results,
+)
 
 HTTP = ("json", "sse", "old")
 TRANSPORTS = (*HTTP, "stdio", "socket")
@@ -193,7 +201,11 @@ def variants(transport: str, era: str) -> Iterator[Case]:
             yield Case("a bad endpoint", "endpoint", endpoint, where=list(NEGOTIATION))
         yield Case("a lost stream", "lost", where=FATAL)
         yield Case("a stream lost at once", "lost", where=list(NEGOTIATION))
-    elif transport in HTTP and era == "handshake":
+    if era == "stateless":
+        for name, result in in_rounds():
+            asks = {**result, "resultType": "input_required"}
+            yield Case(name, "result", asks, names=("call_tool", "get_prompt", "read_resource") * 2)
+    elif transport in HTTP and transport != "old":
         yield Case("a forgetful server", "forgetful", names=("list_tools", "ping", "subscribe", *FEW))
         yield Case("a stream that is dropped", "dropping", names=FEW)
         yield Case("streams that are resumed", "resumed", None)

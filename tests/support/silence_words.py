@@ -183,6 +183,24 @@ def questions() -> list[Message]:
     ]
 
 
+def in_rounds() -> Iterator[tuple[str, Message]]:
+    """What servers of the stateless era answer before they go on: one question at a time, and no question."""
+    tools = {"tools": [tool()], "toolChoice": {"mode": secret("tool-choice")}}
+    for name, method, params in (
+        ("a form", "elicitation/create", form()),
+        ("a page", "elicitation/create", url()),
+        ("a model", "sampling/createMessage", conversation()),
+        ("a model with tools", "sampling/createMessage", {**conversation(), **tools}),
+        ("roots", "roots/list", s("roots")),
+        ("what nobody knows", secret("server-method"), s("round")),
+        ("a mode nobody knows", "elicitation/create", {**form(), "mode": secret("mode")}),
+        ("no question", "elicitation/create", {"message": [secret("no-question")]}),
+    ):
+        asked = {secret("key-of-round"): {"method": method, "params": params}}
+        yield f"a round for {name}", {"inputRequests": asked, "requestState": secret("state"), **s("round")}
+    yield "a round for nothing", {"requestState": secret("state")}
+
+
 def unasked() -> list[Message]:
     """What servers send beside answers."""
     logged = {"level": "error", "logger": secret("logger"), "data": {"text": secret("log-data")}}

@@ -12,7 +12,7 @@ from ..errors import CapabilityError, FerruleError, InputRequired, InvalidResult
 from ..types.tasks import TaskInfo
 from .arguments import is_text
 from .extensions import TASKS
-from .resuming import as_wire, resumed
+from .resuming import answers, resumed
 from .rounds import Clock, go_on, responses_to
 from .special import Special
 
@@ -172,8 +172,7 @@ class ExtensionTask:
 
     async def update(self, task_id: str, responses: Mapping[str, Any], deadline: float) -> None:
         """Give the task answers (Task Update Requests)."""
-        given = {key: as_wire(response) for key, response in responses.items()}
-        dumps(given, "responses")
+        given = answers(responses, "responses")
         self._answered.update(given)
         try:
             await self._ask(methods.TASKS_UPDATE, task_id, {"inputResponses": given}, deadline)

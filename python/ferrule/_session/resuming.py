@@ -12,6 +12,7 @@ from .rounds import with_responses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ..types import Resume
@@ -29,20 +30,36 @@ async def resumed(session: Session, method: str, params: bytes, resume: Resume, 
 
     if not isinstance(resume, Resume):
         raise TypeError("resume: expected a Resume")
-    responses = {key: as_wire(value) for key, value in resume.responses.items()}
-    dumps(responses, "resume.responses")
+    responses = answers(resume.responses, "resume.responses")
     link = await session.link_by(deadline, method)
     if link.era.handshake:
         raise ConfigError(f"{method}: resume= needs the stateless era; the server speaks {link.era.revision}")
     return with_responses(params, responses or None, resume.state)
 
 
-def as_wire(given: Any) -> dict[str, Any]:
-    """An answer as JSON: a value of `types`, a mapping in the schema's shape, or a list of roots."""
+def answers(given: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    """Answers by the server's keys, as JSON. Errors count them: the keys are the server's words.
+
+    Raises:
+        TypeError: One of them is neither a value nor a JSON object.
+        ConfigError: A root is none.
+    """
+    found = {}
+    for number, (key, value) in enumerate(given.items(), 1):
+        place = f"{where}, number {number}"
+        if not isinstance(key, str):
+            raise TypeError(f"{place}: expected a str as its key")
+        found[key] = _as_wire(value, place)
+        dumps(found[key], place)
+    return found
+
+
+def _as_wire(given: Any, where: str) -> dict[str, Any]:
+    """An answer as JSON: from a value of `types`, a mapping in the schema's shape, or a list of roots."""
     if hasattr(given, "to_wire"):
         given = given.to_wire()
     if hasattr(given, "items"):
         return dict(given)
     if isinstance(given, (list, tuple)):
         return {"roots": [root.to_wire() for root in fixed_roots(given)]}
-    raise TypeError("responses: expected an ElicitResult, a CreateMessageResult, a list of roots or a mapping")
+    raise TypeError(f"{where}: expected an ElicitResult, a CreateMessageResult, a list of roots or a mapping")

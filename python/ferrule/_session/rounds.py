@@ -181,7 +181,7 @@ def with_responses(params: bytes, responses: Mapping[str, Any] | None, state: st
     """
     parts = [params[:-1]]
     if responses is not None:
-        items = [b"%b:%b" % (dump_text(key), dumps(value, "a response")) for key, value in responses.items()]
+        items = [b"%b:%b" % (dump_text(key), dumps(value)) for key, value in responses.items()]
         parts.append(b',"inputResponses":{%b}' % b",".join(items))
     if state is not None:
         parts.append(b',"requestState":%b' % dump_text(state))
@@ -201,7 +201,17 @@ async def responses_to(
 ) -> dict[str, dict[str, Any]]:
     """The results of all requests of a round, by their keys. No handler is called unless all can be answered.
 
-    `number`: which round; None for what the task of that id asks.
+    Args:
+        session: Whose handlers answer.
+        method: The method whose server asks.
+        needed: What it asks.
+        number: Which round it is; None for what is asked otherwise.
+        clock: Keeps the deadline.
+        task_id: The task that asks, if one does.
+
+    Raises:
+        InputRequired: Not all of them were answered.
+        InvalidResult: One of them is not in the schema's shape.
     """
     link = await session.link_by(clock.deadline, method.name)
     questions = []

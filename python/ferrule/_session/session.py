@@ -237,12 +237,12 @@ class Session(Linked):
         if type(result) is not dict or "error" in message:
             check_answer(message, f"{call.method.name} at {self.label}")
             raise self.rpc_error(message["error"], call)
-        if result.get("resultType", "complete") != "complete":
-            link.era.check_result(call.method, result, call.accepts)
         if not link.proven:
             self._prove(link)
         if link.server_info is None and "_meta" in result:
             self._note_server(result, link)
+        if result.get("resultType", "complete") != "complete":
+            link.era.check_result(call.method, result, call.accepts)
         return result
 
     def _prove(self, link: Link) -> None:
