@@ -30,6 +30,7 @@ LAYERS = {
     "_handles": 6,
     "_async_handles": 6,
     "_target": 6,
+    "skills": 6,
     "group": 6,
     "config": 6,
     "_io": 5,
@@ -74,7 +75,7 @@ WORLD_ALLOWED = {
     ("_http.tls", "ssl"),  # makes the context, when the first https connection needs it
     ("_http.tls", "_thread"),  # the lock around that
 }
-THIRD_PARTY = {"orjson"}
+THIRD_PARTY = {"orjson", "yaml"}
 LONGEST_FILE = 500
 
 

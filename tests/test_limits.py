@@ -39,6 +39,8 @@ DEFAULTS = {
     "round_backoff": 0.05,
     "max_round_backoff": 1.0,
     "max_handler_time": 3600.0,
+    "max_skill_files": 512,
+    "max_skill_bytes": 16 * 1024 * 1024,
     "stderr_tail_bytes": 8192,
     "exit_grace": 2.0,
     "restart_window": 10.0,

@@ -13,6 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import errors as errors
+    from . import skills as skills
     from . import types as types
     from ._async_handles import AsyncSubscription as AsyncSubscription
     from ._async_handles import AsyncTask as AsyncTask
@@ -55,7 +56,7 @@ _HOMES = {
     "Tcp": "_http.endpoints",
     "Unix": "_http.endpoints",
 }
-_MODULES = ("errors", "types")
+_MODULES = ("errors", "skills", "types")
 
 __all__ = [
     "AsyncClient",
@@ -78,6 +79,7 @@ __all__ = [
     "Unix",
     "__version__",
     "errors",
+    "skills",
     "types",
 ]
 

@@ -12,7 +12,8 @@
     ├── ProtocolError            the peer broke the protocol
     │   ├── InvalidMessage       bytes that are no JSON-RPC message
     │   ├── InvalidResult        .method, .problem: a result of the wrong shape
-    │   └── UnknownResultType    .result_type
+    │   ├── UnknownResultType    .result_type
+    │   └── SkillRejected        .reason: a skill is not what its server lists
     ├── RPCError                 .code .message .data .http_status .method .server, from the server
     │   ├── MethodNotFound
     │   ├── InvalidParams
@@ -48,8 +49,7 @@ class FerruleError(Exception):
     """The root of everything ferrule raises on purpose.
 
     Attributes:
-        request_sent: May the server have acted on the request? False only if no byte of it was
-            handed to the kernel, in this attempt or an earlier one.
+        request_sent: May the server have acted on it? False only if no byte was handed to the kernel, in any attempt.
     """
 
     def __init__(self, message: str, *, request_sent: bool = False) -> None:
@@ -203,6 +203,18 @@ class UnknownResultType(ProtocolError):
     def __init__(self, message: str, *, result_type: str = "", request_sent: bool = True) -> None:
         super().__init__(message, request_sent=request_sent)
         self.result_type = escape_peer_text(result_type)
+
+
+class SkillRejected(ProtocolError):
+    """A skill is not what its server lists, or not listed as a skill must be. Its content is not to be used.
+
+    Attributes:
+        reason: What is wrong: "entry", "dynamic", "unlisted", "size", "digest" or "frontmatter".
+    """
+
+    def __init__(self, message: str, *, reason: str, request_sent: bool = True) -> None:
+        super().__init__(message, request_sent=request_sent)
+        self.reason = reason
 
 
 class RPCError(FerruleError):
@@ -380,8 +392,7 @@ def rpc_error(
 ) -> RPCError:
     """Choose the class for a JSON-RPC error.
 
-    A subclass with attributes is chosen only when `data` has the shape the specification gives it;
-    otherwise the code stands alone in a plain `RPCError`.
+    One with attributes only when `data` has the shape the specification gives it; else it is a plain `RPCError`.
     """
     cls, well_formed = _BY_CODE.get(code, (RPCError, bool))
     return (cls if well_formed(data) else RPCError)(
@@ -455,8 +466,7 @@ class InputRequired(FerruleError):
 class AuthError(FerruleError):
     """Authorization was refused or could not be had.
 
-    `str()` is what the client was doing, the status, and the server label. What the authorization
-    server said is in `.error` and `.description`.
+    `str()` is what was done, the status and the server label; the authorization server's words are in the attributes.
 
     Attributes:
         status: The HTTP status, if there was an answer.

@@ -87,6 +87,9 @@ _DOCS = {
     "max_handler_time": """Default 3600.0 seconds. How long the handlers of one call may take, all its
         rounds together, while its timeout stands still: people take minutes, and a timeout is
         about servers. 0: the timeout runs on while a handler runs.""",
+    "max_skill_files": """Default 512. Files of one skill that is loaded: what every host accepts.""",
+    "max_skill_bytes": """Default 16 MiB. Bytes of all files of one skill together, as the server
+        lists them: what every host accepts.""",
     "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for
         `ServerExited`: about a hundred lines.""",
     "exit_grace": """Default 2.0 seconds. How long a child may take to end after its input is
@@ -135,6 +138,8 @@ class Limits(Frozen):
     round_backoff: float
     max_round_backoff: float
     max_handler_time: float
+    max_skill_files: int
+    max_skill_bytes: int
     stderr_tail_bytes: int
     exit_grace: float
     restart_window: float
@@ -170,6 +175,8 @@ class Limits(Frozen):
         round_backoff: float = 0.05,
         max_round_backoff: float = 1.0,
         max_handler_time: float = 3600.0,
+        max_skill_files: int = 512,
+        max_skill_bytes: int = 16 * _MIB,
         stderr_tail_bytes: int = 8192,
         exit_grace: float = 2.0,
         restart_window: float = 10.0,

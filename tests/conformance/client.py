@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrule import Client
+from ferrule.errors import SkillRejected
+from ferrule.skills import Skills
 from ferrule.types import SamplingRejected
 
 
@@ -82,6 +84,24 @@ def refuse(request: Any, context: Any) -> Any:
     raise SamplingRejected
 
 
+def list_skills(client: Client) -> None:
+    """No file is read until a skill is loaded."""
+    [skill] = Skills(client).list()
+    assert skill.name == "pdf-processing"
+
+
+def load_a_skill_that_is_not_what_was_listed(client: Client) -> None:
+    """It is given up with its first file."""
+    skills = Skills(client)
+    [skill] = skills.list()
+    try:
+        skills.load(skill)
+    except SkillRejected:
+        return
+    for file in skill.files:
+        skills.read(skill, file.uri)
+
+
 SCENARIOS: dict[str, Callable[[Client], None]] = {
     "initialize": connect_only,
     "tools_call": add_numbers,
@@ -91,6 +111,10 @@ SCENARIOS: dict[str, Callable[[Client], None]] = {
     "json-schema-ref-no-deref": list_tools,
     "json-schema-2020-12-preservation": send_a_schema_back,
     "elicitation-sep1034-client-defaults": fill_in_a_form,
+    "sep-2640-client-no-prefetch": list_skills,
+    "sep-2640-client-verify-digest": load_a_skill_that_is_not_what_was_listed,
+    "sep-2640-client-verify-size": load_a_skill_that_is_not_what_was_listed,
+    "sep-2640-client-verify-frontmatter": load_a_skill_that_is_not_what_was_listed,
     "sep-2322-client-request-state": answer_in_rounds,
 }
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -69,7 +69,8 @@ def judge(scenario: str, version: str, wanted: list[str]) -> Verdict:
     with tempfile.TemporaryDirectory() as folder:
         arguments = [
             *("client", "--command", f"exec {sys.executable} {HERE / 'client.py'}"),
-            *("--scenario", scenario, "--spec-version", version),
+            *("--scenario", scenario),
+            *(("--spec-version", version) if version else ()),  # scenarios of extensions have none
             *("--timeout", str(CLIENT_SECONDS * 1000), "-o", folder),
         ]
         try:
@@ -160,7 +161,7 @@ def show(verdict: Verdict) -> None:
     bad = counts.get("FAILURE", 0) + counts.get("WARNING", 0)
     word = "FAILED" if verdict.problems else "passed"
     print(
-        f"{verdict.scenario:36} {verdict.version:11} {word:8} {counts.get('SUCCESS', 0):3} {bad:3} "
+        f"{verdict.scenario:36} {verdict.version or '(extension)':11} {word:8} {counts.get('SUCCESS', 0):3} {bad:3} "
         f"{counts.get('SKIPPED', 0):7} {verdict.seconds:5.1f}",
         flush=True,
     )

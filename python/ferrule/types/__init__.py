@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from .server import ListCapability as ListCapability
     from .server import ResourcesCapability as ResourcesCapability
     from .server import ServerCapabilities as ServerCapabilities
+    from .skills import Skill as Skill
+    from .skills import SkillFile as SkillFile
     from .tasks import CreateTaskResult as CreateTaskResult
     from .tasks import ListTasksResult as ListTasksResult
     from .tasks import TaskInfo as TaskInfo
@@ -135,6 +137,8 @@ _HOME = {
     "SamplingRejected": "sampling",
     "SamplingRequest": "sampling",
     "ServerCapabilities": "server",
+    "Skill": "skills",
+    "SkillFile": "skills",
     "TaskChanged": "events",
     "TaskInfo": "tasks",
     "TextContent": "content",
