@@ -24,11 +24,13 @@ from typing import Any
 import ferrule
 from ferrule.types import (
     CreateTaskResult,
+    ExtensionResult,
     InitializeResult,
     Progress,
     PromptReference,
     ResourceTemplateReference,
     Resume,
+    Skill,
     read_input_request,
 )
 from tests.support import silence_servers as servers
@@ -207,6 +209,14 @@ def made_by_hand() -> list[Any]:
         ARGUMENTS["resume"],
         read_input_request({"method": "roots/list", "params": {"_meta": {secret("roots-meta"): 1}}}),
         InitializeResult.from_wire(initialized()),
+        ExtensionResult.from_wire({"resultType": secret("claimed-kind"), "more": secret("claimed-content")}),
+        Skill.from_wire(
+            {
+                "uri": "skill://" + secret("skill"),
+                "frontmatter": {"name": secret("skill-name"), "description": secret("skill-description")},
+                "resources": [{"uri": secret("skill-file"), "digest": secret("digest"), "size": 1}],
+            }
+        ),
         CreateTaskResult.from_wire(good("handshake")["tools/call"]),
         Progress.from_wire({"progressToken": secret("token"), "progress": 1, "message": secret("progress")}),
     ]
