@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ferrule import errors
+from ferrule._protocol.rpc_errors import rpc_error
 from ferrule._text import escape_peer_text
 from ferrule.errors import (
     AuthChallengeError,
@@ -39,12 +40,13 @@ from ferrule.errors import (
     RPCError,
     ServerExited,
     SessionExpired,
+    SkillRejected,
+    TaskCancelled,
     ToolError,
     TransportError,
     UnknownResultType,
     UnsupportedProtocolVersion,
     URLElicitationRequired,
-    rpc_error,
 )
 from ferrule.types import CallToolResult, TextContent
 
@@ -77,6 +79,8 @@ EVERY = [
     ToolError(FAILED, name=MARK, server="weather"),
     CapabilityError("the server has no prompts"),
     NegotiationError("nothing in common", offered=["2026-07-28"], supported=[MARK]),
+    SkillRejected("a skill is not what it should be", reason="digest"),
+    TaskCancelled("a task was cancelled", request_sent=True),
     InputRequired("no handler", requests={"k": {"message": MARK}}, state=MARK),
     AuthError("refused", status=403, error=MARK, description=MARK, server="weather"),
     AuthChallengeError("refused", status=401, error=MARK, description=MARK),

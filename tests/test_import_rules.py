@@ -31,6 +31,7 @@ LAYERS = {
     "_handles": 6,
     "_async_handles": 6,
     "_target": 6,
+    "skills": 6,
     "group": 6,
     "config": 6,
     "_io": 5,
@@ -78,7 +79,11 @@ WORLD_ALLOWED = {
     ("_http.tls", "_thread"),  # the lock around that
 }
 THIRD_PARTY = {"orjson"}
-EXTRAS = {"auth.keys": {"cryptography"}, "_session.output_schemas": {"jsonschema_rs"}}
+EXTRAS = {
+    "auth.keys": {"cryptography"},
+    "_protocol.frontmatter": {"yaml"},
+    "_session.output_schemas": {"jsonschema_rs"},
+}
 """What comes with an extra, and the one module that may ask for it."""
 LONGEST_FILE = 500
 

@@ -41,6 +41,8 @@ DEFAULTS = {
     "max_handler_time": 3600.0,
     "max_schema_bytes": 1024 * 1024,
     "max_subschemas": 10_000,
+    "max_skill_files": 512,
+    "max_skill_bytes": 16 * 1024 * 1024,
     "stderr_tail_bytes": 8192,
     "exit_grace": 2.0,
     "restart_window": 10.0,

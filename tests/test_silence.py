@@ -20,6 +20,7 @@ import pytest
 
 import ferrule
 from ferrule import _handles, errors
+from ferrule._protocol.rpc_errors import rpc_error
 from ferrule.types import CallToolResult, Context
 from tests.support import silence
 from tests.support.secrets import VARIABLE, leaks
@@ -152,7 +153,7 @@ def test_no_error_shows_what_the_peer_said(kind: type[errors.FerruleError]) -> N
     ("error", "text"),
     [
         (
-            errors.rpc_error(code=-32000, message="no", method="tools/call", server="http://h/mcp"),
+            rpc_error(code=-32000, message="no", method="tools/call", server="http://h/mcp"),
             "tools/call: error -32000 from http://h/mcp",
         ),
         (
@@ -173,7 +174,7 @@ def test_a_peers_error_is_method_code_and_server(error: errors.FerruleError, tex
 def test_a_peers_words_are_escaped_and_capped(words: str) -> None:
     result = CallToolResult.from_wire({"content": [{"type": "text", "text": words}], "isError": True})
     said = [
-        errors.rpc_error(code=1, message=words).message,
+        rpc_error(code=1, message=words).message,
         errors.ToolError(result, name="echo").message,
         errors.AuthError("refused", description=words).description or "",
     ]

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import errors as errors
     from . import server as server
+    from . import skills as skills
     from . import types as types
     from ._async_handles import AsyncSubscription as AsyncSubscription
     from ._async_handles import AsyncTask as AsyncTask
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ._http.endpoints import Tcp as Tcp
     from ._http.endpoints import Unix as Unix
     from ._protocol.envelope import RequestEnvelope as RequestEnvelope
+    from ._session.extensions import Extension as Extension
     from ._session.retry import Retry as Retry
     from ._transports.byte_stream import ByteStream as ByteStream
     from ._transports.command import Stdio as Stdio
@@ -44,6 +46,7 @@ _HOMES = {
     "Client": "client",
     "CreateMessageResult": "types.sampling",
     "ElicitResult": "types.elicitation",
+    "Extension": "_session.extensions",
     "FerruleError": "errors",
     "Limits": "limits",
     "RequestEnvelope": "_protocol.envelope",
@@ -56,7 +59,7 @@ _HOMES = {
     "Tcp": "_http.endpoints",
     "Unix": "_http.endpoints",
 }
-_MODULES = ("errors", "server", "types")
+_MODULES = ("errors", "server", "skills", "types")
 
 __all__ = [
     "AsyncClient",
@@ -66,6 +69,7 @@ __all__ = [
     "Client",
     "CreateMessageResult",
     "ElicitResult",
+    "Extension",
     "FerruleError",
     "Limits",
     "RequestEnvelope",
@@ -80,6 +84,7 @@ __all__ = [
     "__version__",
     "errors",
     "server",
+    "skills",
     "types",
 ]
 

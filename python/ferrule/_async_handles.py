@@ -9,8 +9,9 @@ from ._session.settings import UNSET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
     from ._session.settings import Unset
     from ._session.subscriptions import Subscription as Core
@@ -29,8 +30,8 @@ class AsyncSubscription:
             async for event in changes:
                 print(event)
 
-    One reader at a time. Iteration ends when the subscription
-    or the client is closed. A session or child that is lost is opened anew while somebody waits, with pauses, and the
+    One reader at a time. Iteration ends when the subscription or the client is closed, or the server ends it. What was
+    lost (a stream, a session, a child) is opened anew with pauses, in the handshake era while somebody waits, and the
     subscription goes on there: a `Missed` event says that changes may have gone unheard. So does one in place of events
     that were dropped because more than `Limits.max_queue` were waiting. Of several waiting events that a list changed
     one is kept.
@@ -108,7 +109,7 @@ class AsyncTask:
 
     @property
     def id(self) -> str:
-        """Its id at the server. Who has it may read the result: a secret."""
+        """Its id at the server; empty where the call was answered at once. Who has it may read the result: a secret."""
         return self._core.id
 
     @property
@@ -162,3 +163,19 @@ class AsyncTask:
             FerruleError: See `AsyncClient.call_tool`.
         """
         return await self._core.cancel(timeout)
+
+    async def update(self, responses: Mapping[str, Any], *, timeout: Timeout = UNSET) -> None:
+        """Answer by hand what it asks, as `InputRequired` or `info.input_requests` say (Task Update Requests).
+
+        Handlers do this by themselves while `result` runs. A request is answered once: it is not asked again.
+
+        Args:
+            responses: The answers, by the keys of the requests: an `ElicitResult`, a `CreateMessageResult`, a list of
+                roots, or a mapping in the schema's shape.
+            timeout: Seconds; default the client's.
+
+        Raises:
+            CapabilityError: In the handshake era, whose servers ask by requests of their own; nothing was sent.
+            FerruleError: See `AsyncClient.call_tool`.
+        """
+        await self._core.update(responses, timeout)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._session.settings import Auth, Headers, RequestMeta, Unset
     from ._session.target import Target
     from .limits import Limits
-    from .types import CallToolResult, Implementation, ServerCapabilities
+    from .types import CallToolResult, Implementation, Resume, ServerCapabilities
 
 
 class BaseClient:
@@ -244,8 +244,19 @@ class BaseClient:
         return self._session.peer.prior()
 
 
-def with_elicitation() -> Callable[..., Coroutine[Any, Any, CallToolResult]]:
-    """`features.call_tool` with one more call after the user did what the server wants; loaded when first used."""
-    from ._session.url_elicitation import call_tool
+def special_call(
+    retry_after_elicitation: bool, tasks: bool, resume: Resume | None
+) -> Callable[..., Coroutine[Any, Any, CallToolResult]]:
+    """`features.call_tool` for what few callers want, loaded when it is first used."""
+    from functools import partial
 
+    call_tool: Callable[..., Coroutine[Any, Any, CallToolResult]] = features.call_tool
+    if tasks or resume is not None:
+        from ._session import tool_calls
+
+        call_tool = partial(tool_calls.call_tool, tasks=tasks, resume=resume)
+    if retry_after_elicitation:
+        from ._session import url_elicitation
+
+        call_tool = partial(url_elicitation.call_tool, call_tool)
     return call_tool

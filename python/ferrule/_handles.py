@@ -9,7 +9,7 @@ from ._session.settings import UNSET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
     from types import TracebackType
     from typing import Any, Self
 
@@ -31,11 +31,12 @@ class Subscription:
             for event in changes:
                 print(event)
 
-    One reader at a time; `next` waits in the calling thread, no other is needed. Iteration ends when the subscription
-    or the client is closed. A session or child that is lost is opened anew while somebody waits, with pauses, and the
-    subscription goes on there: a `Missed` event says that changes may have gone unheard. So does one in place of events
-    that were dropped because more than `Limits.max_queue` were waiting. Of several waiting events that a list changed
-    one is kept.
+    One reader at a time. In the handshake era `next` waits in the calling thread and no other is needed; in the
+    stateless era a thread reads the subscription's own stream. Iteration ends when the subscription or the client is
+    closed, or the server ends it. What was lost (a stream, a session, a child) is opened anew with pauses, in the
+    handshake era while somebody waits, and the subscription goes on there: a `Missed` event says that changes may have
+    gone unheard. So does one in place of events that were dropped because more than `Limits.max_queue` were waiting. Of
+    several waiting events that a list changed one is kept.
     """
 
     __slots__ = ("_core", "_run")
@@ -117,7 +118,7 @@ class Task:
 
     @property
     def id(self) -> str:
-        """Its id at the server. Who has it may read the result: a secret."""
+        """Its id at the server; empty where the call was answered at once. Who has it may read the result: a secret."""
         return self._core.id
 
     @property
@@ -174,3 +175,19 @@ class Task:
         """
         info: TaskInfo = self._run(self._core.cancel(timeout))
         return info
+
+    def update(self, responses: Mapping[str, Any], *, timeout: Timeout = UNSET) -> None:
+        """Answer by hand what it asks, as `InputRequired` or `info.input_requests` say (Task Update Requests).
+
+        Handlers do this by themselves while `result` runs. A request is answered once: it is not asked again.
+
+        Args:
+            responses: The answers, by the keys of the requests: an `ElicitResult`, a `CreateMessageResult`, a list of
+                roots, or a mapping in the schema's shape.
+            timeout: Seconds; default the client's.
+
+        Raises:
+            CapabilityError: In the handshake era, whose servers ask by requests of their own; nothing was sent.
+            FerruleError: See `Client.call_tool`.
+        """
+        self._run(self._core.update(responses, timeout))

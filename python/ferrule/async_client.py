@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ._client import with_elicitation
+from ._client import special_call
 from ._lists import AsyncItems, AsyncLists
 from ._session import features
 from ._session.settings import UNSET
@@ -120,6 +120,7 @@ class AsyncClient(AsyncLists):
         idempotent: bool = False,
         raise_on_error: bool = False,
         retry_after_elicitation: bool = False,
+        tasks: bool = False,
         resume: Resume | None = None,
     ) -> CallToolResult:
         """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`, or refused unexecuted.
@@ -144,6 +145,10 @@ class AsyncClient(AsyncLists):
                 user through `on_elicitation`; if that accepts, wait until the server says that it is done, within
                 the call's timeout, and call once more. Default: raise `URLElicitationRequired`, as also happens
                 when the user does not accept or time is up.
+            tasks: The server may make a task of this call, which is then looked at until it ends, within the call's
+                timeout; when that is over, or the caller gives up, it is cancelled. In the stateless era by the
+                extension `io.modelcontextprotocol/tasks`, declared for this call alone; in the handshake era where
+                `list_tools` showed that the tool can be a task.
             resume: Go on where this call, with these arguments, ended in `InputRequired`: see `types.Resume`.
 
         Returns:
@@ -158,7 +163,8 @@ class AsyncClient(AsyncLists):
             InputRequired: The server asks for input that no handler gives, or more often than `Limits.max_rounds`.
             MissingClientCapability: The tool needs a handler, or a capability, that this client does not have.
         """
-        call_tool = features.call_tool if not retry_after_elicitation else with_elicitation()
+        plain = resume is None and not (retry_after_elicitation or tasks)
+        call_tool = features.call_tool if plain else special_call(retry_after_elicitation, tasks, resume)
         return await call_tool(
             self._session,
             name,
@@ -170,7 +176,6 @@ class AsyncClient(AsyncLists):
             meta,
             idempotent,
             raise_on_error,
-            resume,
         )
 
     async def read_resource(
@@ -250,21 +255,25 @@ class AsyncClient(AsyncLists):
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> AsyncTask:
-        """Call a tool as a task: the server answers at once and goes on (2025-11-25, basic/utilities/tasks).
+        """Call a tool as a task: the server answers at once and goes on.
 
-        Never sent twice. Giving up on this call cancels no task: only `AsyncTask.cancel` does.
+        In the handshake era every such call becomes a task (2025-11-25, basic/utilities/tasks). In the stateless era
+        the server decides (extensions/tasks); where it answered directly the task is over and has no `id`. Never sent
+        twice. Giving up on this call cancels no task: only `AsyncTask.cancel` does.
 
         Args:
             name: The tool's name.
             arguments: As for `call_tool`.
-            ttl: Milliseconds for which the server should keep the task; it may decide otherwise (`task.info.ttl`).
+            ttl: Milliseconds for which the server should keep the task; it may decide otherwise (`task.info.ttl`), and
+                does so alone in the stateless era.
             timeout: Seconds for the answer that the task was made; default the client's.
-            on_progress: As for `call_tool`, until the task is over; called while `poll` or `result` runs.
+            on_progress: As for `call_tool`, until the task is over; called while `poll` or `result` runs. Tasks of the
+                stateless era have no progress.
             meta: Members of `_meta` for this request.
 
         Raises:
-            CapabilityError: The server, or as far as `list_tools` showed the tool, knows no tasks; or its era is the
-                stateless one, whose tasks this version does not speak. Nothing was sent.
+            CapabilityError: The server, or as far as `list_tools` showed the tool, knows no tasks (handshake era).
+                Nothing was sent.
             FerruleError: See `call_tool`.
         """
         from ._async_handles import AsyncTask
@@ -296,13 +305,16 @@ class AsyncClient(AsyncLists):
         resources: bool = False,
         uris: Iterable[str] = (),
         task_ids: Iterable[str] = (),
+        reconnect: bool = True,
         timeout: Timeout = UNSET,
     ) -> AsyncSubscription:
         """Hear of changes at the server: a context manager that yields the events of `types.events`.
 
-        In the handshake era by notifications and `resources/subscribe` (2025-11-25, server/resources, Subscriptions).
-        One request for each resource, however many subscriptions watch it. What the server did not declare is not
-        `honored`. The stateless era's `subscriptions/listen` is not spoken by this version.
+        In the stateless era by one `subscriptions/listen` request (2026-07-28, basic/patterns/subscriptions), whose
+        stream is read in the background and counts against no `Limits.max_connections`; the server says what is
+        `honored`. In the handshake era by notifications and `resources/subscribe` (2025-11-25, server/resources,
+        Subscriptions): one request for each resource, however many subscriptions watch it; what the server did not
+        declare is not `honored`.
 
         Args:
             tools: The list of tools.
@@ -310,12 +322,13 @@ class AsyncClient(AsyncLists):
             resources: The lists of resources and templates.
             uris: Single resources to watch; what a server says of parts of them counts.
             task_ids: Tasks to watch; servers may leave that out, so poll as well.
-            timeout: Seconds for the beginning; default the client's.
+            reconnect: Go on, after a `Missed` event, when the stream, session or child was lost. False: the reader gets
+                the error that says what was lost. Where the server ends it properly, the iteration ends either way.
+            timeout: Seconds until the server must have agreed; default the client's.
 
         Raises:
             ConfigError: Nothing was asked for.
-            CapabilityError: On entering: the server announces none of it, or speaks the stateless era. Nothing was
-                sent.
+            CapabilityError: On entering: the server announces none of it.
             FerruleError: On entering: see `call_tool`.
         """
         from ._async_handles import AsyncSubscription
@@ -323,7 +336,7 @@ class AsyncClient(AsyncLists):
         from ._session.subscriptions import Wanted
 
         wanted = Wanted(tools, prompts, resources, uris, task_ids)
-        return AsyncSubscription(Core(self._session, wanted, timeout))
+        return AsyncSubscription(Core(self._session, wanted, timeout, reconnect))
 
     async def set_log_level(self, level: str, *, timeout: Timeout = UNSET) -> None:
         """Choose the least severe of the server's log messages to be sent from now on.

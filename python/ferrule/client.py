@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ._client import with_elicitation
+from ._client import special_call
 from ._lists import Items, Lists
 from ._session import features
 from ._session.handlers import refuse_coroutine_function
@@ -122,6 +122,7 @@ class Client(Lists):
         idempotent: bool = False,
         raise_on_error: bool = False,
         retry_after_elicitation: bool = False,
+        tasks: bool = False,
         resume: Resume | None = None,
     ) -> CallToolResult:
         """Call a tool (server/tools, Calling Tools). Never sent twice unless `idempotent`, or refused unexecuted.
@@ -146,6 +147,10 @@ class Client(Lists):
                 user through `on_elicitation`; if that accepts, wait until the server says that it is done, within
                 the call's timeout, and call once more. Default: raise `URLElicitationRequired`, as also happens
                 when the user does not accept or time is up.
+            tasks: The server may make a task of this call, which is then looked at until it ends, within the call's
+                timeout; when that is over, or the caller gives up, it is cancelled. In the stateless era by the
+                extension `io.modelcontextprotocol/tasks`, declared for this call alone; in the handshake era where
+                `list_tools` showed that the tool can be a task.
             resume: Go on where this call, with these arguments, ended in `InputRequired`: see `types.Resume`.
 
         Returns:
@@ -162,7 +167,8 @@ class Client(Lists):
         """
         if on_progress is not None:
             refuse_coroutine_function("on_progress", on_progress)
-        call_tool = features.call_tool if not retry_after_elicitation else with_elicitation()
+        plain = resume is None and not (retry_after_elicitation or tasks)
+        call_tool = features.call_tool if plain else special_call(retry_after_elicitation, tasks, resume)
         return self._run(
             call_tool(
                 self._session,
@@ -175,7 +181,6 @@ class Client(Lists):
                 meta,
                 idempotent,
                 raise_on_error,
-                resume,
             )
         )
 
@@ -255,21 +260,25 @@ class Client(Lists):
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Task:
-        """Call a tool as a task: the server answers at once and goes on (2025-11-25, basic/utilities/tasks).
+        """Call a tool as a task: the server answers at once and goes on.
 
-        Never sent twice. Giving up on this call cancels no task: only `Task.cancel` does.
+        In the handshake era every such call becomes a task (2025-11-25, basic/utilities/tasks). In the stateless era
+        the server decides (extensions/tasks); where it answered directly the task is over and has no `id`. Never sent
+        twice. Giving up on this call cancels no task: only `Task.cancel` does.
 
         Args:
             name: The tool's name.
             arguments: As for `call_tool`.
-            ttl: Milliseconds for which the server should keep the task; it may decide otherwise (`task.info.ttl`).
+            ttl: Milliseconds for which the server should keep the task; it may decide otherwise (`task.info.ttl`), and
+                does so alone in the stateless era.
             timeout: Seconds for the answer that the task was made; default the client's.
-            on_progress: As for `call_tool`, until the task is over; called while `poll` or `result` runs.
+            on_progress: As for `call_tool`, until the task is over; called while `poll` or `result` runs. Tasks of the
+                stateless era have no progress.
             meta: Members of `_meta` for this request.
 
         Raises:
-            CapabilityError: The server, or as far as `list_tools` showed the tool, knows no tasks; or its era is the
-                stateless one, whose tasks this version does not speak. Nothing was sent.
+            CapabilityError: The server, or as far as `list_tools` showed the tool, knows no tasks (handshake era).
+                Nothing was sent.
             FerruleError: See `call_tool`.
         """
         refuse_coroutine_function("on_progress", on_progress)
@@ -302,13 +311,16 @@ class Client(Lists):
         resources: bool = False,
         uris: Iterable[str] = (),
         task_ids: Iterable[str] = (),
+        reconnect: bool = True,
         timeout: Timeout = UNSET,
     ) -> Subscription:
         """Hear of changes at the server: a context manager that yields the events of `types.events`.
 
-        In the handshake era by notifications and `resources/subscribe` (2025-11-25, server/resources, Subscriptions).
-        One request for each resource, however many subscriptions watch it. What the server did not declare is not
-        `honored`. The stateless era's `subscriptions/listen` is not spoken by this version.
+        In the stateless era by one `subscriptions/listen` request (2026-07-28, basic/patterns/subscriptions), whose
+        stream is read in the background and counts against no `Limits.max_connections`; the server says what is
+        `honored`. In the handshake era by notifications and `resources/subscribe` (2025-11-25, server/resources,
+        Subscriptions): one request for each resource, however many subscriptions watch it; what the server did not
+        declare is not `honored`.
 
         Args:
             tools: The list of tools.
@@ -316,12 +328,13 @@ class Client(Lists):
             resources: The lists of resources and templates.
             uris: Single resources to watch; what a server says of parts of them counts.
             task_ids: Tasks to watch; servers may leave that out, so poll as well.
-            timeout: Seconds for the beginning; default the client's.
+            reconnect: Go on, after a `Missed` event, when the stream, session or child was lost. False: the reader gets
+                the error that says what was lost. Where the server ends it properly, the iteration ends either way.
+            timeout: Seconds until the server must have agreed; default the client's.
 
         Raises:
             ConfigError: Nothing was asked for.
-            CapabilityError: On entering: the server announces none of it, or speaks the stateless era. Nothing was
-                sent.
+            CapabilityError: On entering: the server announces none of it.
             FerruleError: On entering: see `call_tool`.
         """
         from ._handles import Subscription
@@ -329,7 +342,7 @@ class Client(Lists):
         from ._session.subscriptions import Wanted
 
         wanted = Wanted(tools, prompts, resources, uris, task_ids)
-        return Subscription(self._run, Core(self._session, wanted, timeout))
+        return Subscription(self._run, Core(self._session, wanted, timeout, reconnect))
 
     def set_log_level(self, level: str, *, timeout: Timeout = UNSET) -> None:
         """Choose the least severe of the server's log messages to be sent from now on.

@@ -12,7 +12,8 @@
     ├── ProtocolError            the peer broke the protocol
     │   ├── InvalidMessage       bytes that are no JSON-RPC message
     │   ├── InvalidResult        .method, .problem: a result of the wrong shape
-    │   └── UnknownResultType    .result_type
+    │   ├── UnknownResultType    .result_type
+    │   └── SkillRejected        .reason: a skill is not what its server lists
     ├── RPCError                 .code .message .data .http_status .method .server, from the server
     │   ├── MethodNotFound
     │   ├── InvalidParams
@@ -23,6 +24,7 @@
     │   └── ToolError            .result, .name: only when the caller asks call_tool to raise
     ├── CapabilityError          the server did not declare it; nothing was sent
     ├── NegotiationError         .offered, .supported: no revision in common
+    ├── TaskCancelled            a task was given up before it gave a result
     ├── InputRequired            .requests, .state: rounds exhausted or no handler
     ├── AuthError                .status, .error, .description, .step, .url
     │   ├── AuthChallengeError   the server wants authorization that is not there, or refuses what is
@@ -45,7 +47,7 @@ from ._text import escape_peer_text, shown_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 
@@ -53,8 +55,7 @@ class FerruleError(Exception):
     """The root of everything ferrule raises on purpose.
 
     Attributes:
-        request_sent: May the server have acted on the request? False only if no byte of it was
-            handed to the kernel, in this attempt or an earlier one.
+        request_sent: May the server have acted on it? False only if no byte was handed to the kernel, in any attempt.
     """
 
     def __init__(self, message: str, *, request_sent: bool = False) -> None:
@@ -210,6 +211,18 @@ class UnknownResultType(ProtocolError):
         self.result_type = escape_peer_text(result_type)
 
 
+class SkillRejected(ProtocolError):
+    """A skill is not what its server lists, or not listed as a skill must be. Its content is not to be used.
+
+    Attributes:
+        reason: What is wrong: "entry", "dynamic", "unlisted", "size", "digest" or "frontmatter".
+    """
+
+    def __init__(self, message: str, *, reason: str, request_sent: bool = True) -> None:
+        super().__init__(message, request_sent=request_sent)
+        self.reason = reason
+
+
 class RPCError(FerruleError):
     """The server answered with a JSON-RPC error.
 
@@ -280,7 +293,7 @@ class MissingClientCapability(RPCError):
     @property
     def required(self) -> Mapping[str, Any]:
         """The capabilities that the server asks for, as it wrote them."""
-        required = _member(self.data, "requiredCapabilities")
+        required = member(self.data, "requiredCapabilities")
         return required if isinstance(required, dict) else {}
 
 
@@ -290,12 +303,12 @@ class UnsupportedProtocolVersion(RPCError):
     @property
     def supported(self) -> tuple[str, ...]:
         """The revisions that the server does speak."""
-        return _strings(_member(self.data, "supported")) or ()
+        return strings(member(self.data, "supported")) or ()
 
     @property
     def requested(self) -> str:
         """The revision that was refused."""
-        requested = _member(self.data, "requested")
+        requested = member(self.data, "requested")
         return requested if isinstance(requested, str) else ""
 
 
@@ -308,7 +321,7 @@ class URLElicitationRequired(RPCError):
 
         `types.ElicitRequest.from_wire` reads one. No URL is ever opened by ferrule.
         """
-        elicitations = _member(self.data, "elicitations")
+        elicitations = member(self.data, "elicitations")
         return tuple(elicitations) if isinstance(elicitations, list) else ()
 
 
@@ -329,66 +342,16 @@ class ToolError(RPCError):
         self.name = name
 
 
-def _member(data: Any, name: str) -> Any:
+def member(data: Any, name: str) -> Any:
+    """A member of what may be a JSON object, or None."""
     return data.get(name) if isinstance(data, dict) else None
 
 
-def _strings(value: Any) -> tuple[str, ...] | None:
+def strings(value: Any) -> tuple[str, ...] | None:
+    """The texts of what may be a list of texts, or None."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
     return None
-
-
-def _is_unsupported_version(data: Any) -> bool:
-    supported = _strings(_member(data, "supported"))
-    return supported is not None and isinstance(_member(data, "requested"), str)
-
-
-def _is_url_elicitation(data: Any) -> bool:
-    elicitations = _member(data, "elicitations")
-    return isinstance(elicitations, list) and all(
-        _member(item, "mode") == "url"
-        and _strings([_member(item, name) for name in ("url", "message", "elicitationId")])
-        for item in elicitations
-    )
-
-
-# code → the class, and whether `data` has the shape that the specification gives it
-_BY_CODE: dict[int, tuple[type[RPCError], Callable[[Any], bool]]] = {
-    -32601: (MethodNotFound, lambda data: True),
-    -32602: (InvalidParams, lambda data: True),
-    -32020: (HeaderMismatch, lambda data: True),
-    -32021: (MissingClientCapability, lambda data: isinstance(_member(data, "requiredCapabilities"), dict)),
-    -32022: (UnsupportedProtocolVersion, _is_unsupported_version),
-    -32042: (URLElicitationRequired, _is_url_elicitation),
-}
-
-
-def rpc_error(
-    *,
-    code: int,
-    message: str,
-    data: Any = None,
-    http_status: int | None = None,
-    method: str | None = None,
-    server: str | None = None,
-    request_sent: bool = True,
-) -> RPCError:
-    """Choose the class for a JSON-RPC error.
-
-    A subclass with attributes is chosen only when `data` has the shape the specification gives it;
-    otherwise the code stands alone in a plain `RPCError`.
-    """
-    cls, well_formed = _BY_CODE.get(code, (RPCError, bool))
-    return (cls if well_formed(data) else RPCError)(
-        code=code,
-        message=message,
-        data=data,
-        http_status=http_status,
-        method=method,
-        server=server,
-        request_sent=request_sent,
-    )
 
 
 # --- decisions of the client ---------------------------------------------------------------------
@@ -412,6 +375,10 @@ class NegotiationError(FerruleError):
         super().__init__(message, request_sent=request_sent)
         self.offered = tuple(offered)
         self.supported = tuple(escape_peer_text(version, 64) for version in supported)
+
+
+class TaskCancelled(FerruleError):
+    """A task was cancelled, by whomever, before it gave a result (stateless era; earlier servers answer an error)."""
 
 
 class InputRequired(FerruleError):

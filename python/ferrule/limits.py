@@ -91,6 +91,9 @@ _DOCS = {
         ones have a few KiB.""",
     "max_subschemas": """Default 10,000. Subschemas that an output schema may apply to one value, each
         as often as it is reached: a few nested references can ask for millions.""",
+    "max_skill_files": """Default 512. Files of one skill that is loaded: what every host accepts.""",
+    "max_skill_bytes": """Default 16 MiB. Bytes of all files of one skill together, as the server
+        lists them: what every host accepts.""",
     "stderr_tail_bytes": """Default 8192 bytes. The end of a child's stderr that is kept for
         `ServerExited`: about a hundred lines.""",
     "exit_grace": """Default 2.0 seconds. How long a child may take to end after its input is
@@ -144,6 +147,8 @@ class Limits(Frozen):
     max_handler_time: float
     max_schema_bytes: int
     max_subschemas: int
+    max_skill_files: int
+    max_skill_bytes: int
     stderr_tail_bytes: int
     exit_grace: float
     restart_window: float
@@ -183,6 +188,8 @@ class Limits(Frozen):
         max_handler_time: float = 3600.0,
         max_schema_bytes: int = _MIB,
         max_subschemas: int = 10_000,
+        max_skill_files: int = 512,
+        max_skill_bytes: int = 16 * _MIB,
         stderr_tail_bytes: int = 8192,
         exit_grace: float = 2.0,
         restart_window: float = 10.0,

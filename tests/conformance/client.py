@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ferrule import Client
-from ferrule.errors import AuthDiscoveryError, AuthError, AuthorizationError, AuthStepUpError
+from ferrule.errors import AuthDiscoveryError, AuthError, AuthorizationError, AuthStepUpError, SkillRejected
+from ferrule.skills import Skills
 from ferrule.types import SamplingRejected
 
 
@@ -103,6 +104,24 @@ def call_the_first_tool(client: Client) -> None:
     assert not result.is_error
 
 
+def list_skills(client: Client) -> None:
+    """No file is read until a skill is loaded."""
+    [skill] = Skills(client).list()
+    assert skill.name == "pdf-processing"
+
+
+def load_a_skill_that_is_not_what_was_listed(client: Client) -> None:
+    """It is given up with its first file."""
+    skills = Skills(client)
+    [skill] = skills.list()
+    try:
+        skills.load(skill)
+    except SkillRejected:
+        return
+    for file in skill.files:
+        skills.read(skill, file.uri)
+
+
 SCENARIOS: dict[str, Callable[[Client], None]] = {
     "initialize": connect_only,
     "tools_call": add_numbers,
@@ -114,6 +133,10 @@ SCENARIOS: dict[str, Callable[[Client], None]] = {
     "json-schema-ref-no-deref": list_tools,
     "json-schema-2020-12-preservation": send_a_schema_back,
     "elicitation-sep1034-client-defaults": fill_in_a_form,
+    "sep-2640-client-no-prefetch": list_skills,
+    "sep-2640-client-verify-digest": load_a_skill_that_is_not_what_was_listed,
+    "sep-2640-client-verify-size": load_a_skill_that_is_not_what_was_listed,
+    "sep-2640-client-verify-frontmatter": load_a_skill_that_is_not_what_was_listed,
     "sep-2322-client-request-state": answer_in_rounds,
 }
 OPTIONS: dict[str, dict[str, Any]] = {

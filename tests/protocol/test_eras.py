@@ -40,7 +40,7 @@ def test_an_absent_result_type_means_complete(result: dict[str, Any]) -> None:
 
 def test_an_unknown_result_type_is_refused_in_the_stateless_era_and_means_nothing_before() -> None:
     with pytest.raises(UnknownResultType):
-        STATELESS.check_result(methods.TOOLS_LIST, {"resultType": "task"})
+        STATELESS.check_result(methods.TOOLS_LIST, {"resultType": "surprise"})
     HandshakeEra("2025-11-25").check_result(methods.TOOLS_LIST, {"resultType": "task"})
 
 

@@ -125,6 +125,8 @@ SERVERS = [
 EVERYTHING = [real for real in SERVERS if real.name.startswith("everything")]
 
 on_everything = pytest.mark.parametrize("real", EVERYTHING, ids=str, indirect=True)
+STATELESS_SDK = [real for real in SDK if real.era == "stateless"]
+on_stateless_sdk_servers = pytest.mark.parametrize("real", STATELESS_SDK, ids=str, indirect=True)
 on_sdk_servers = pytest.mark.parametrize("real", SDK, ids=str, indirect=True)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from ferrule import Client
 from ferrule.errors import CapabilityError, InvalidParams
-from ferrule.types import PromptReference, ResourceUpdated
-from tests.real.conftest import Real, on_everything, on_sdk_servers
+from ferrule.types import PromptReference, PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
+from tests.real.conftest import Real, on_everything, on_sdk_servers, on_stateless_sdk_servers
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -88,10 +88,45 @@ def test_the_sdks_server_completes(client: Client) -> None:
 @on_sdk_servers
 @pytest.mark.req("L2", "K1", "N12")
 def test_what_the_sdks_server_does_not_declare_is_said_before_anything_is_sent(client: Client, real: Real) -> None:
-    with pytest.raises(CapabilityError), client.subscribe(uris=["demo://greeting"]):
-        pass
     with pytest.raises(CapabilityError):
-        client.call_tool_task("add", {"a": 1, "b": 2})
+        client.get_task("none")
     if real.era == "handshake":
+        with pytest.raises(CapabilityError), client.subscribe(uris=["demo://greeting"]):
+            pass
+        with pytest.raises(CapabilityError):
+            client.call_tool_task("add", {"a": 1, "b": 2})
         with pytest.raises(CapabilityError):
             client.set_log_level("info")
+
+
+@on_sdk_servers
+@pytest.mark.req("K2")
+def test_the_sdks_server_answers_a_call_that_might_have_become_a_task(client: Client, real: Real) -> None:
+    assert client.call_tool("add", {"a": 1, "b": 2}, tasks=True).text == "3"
+    if real.era == "stateless":
+        task = client.call_tool_task("add", {"a": 1, "b": 2})
+        assert (task.status, task.result().text) == ("completed", "3")
+
+
+@on_stateless_sdk_servers
+@pytest.mark.req("L1", "L3")
+def test_the_sdks_server_announces_changes_to_those_who_listen(client: Client) -> None:
+    with client.subscribe(tools=True, prompts=True, resources=True, uris=["demo://greeting"]) as changes:
+        assert (changes.honored.tools, changes.honored.uris) == (True, ("demo://greeting",))
+        with client.subscribe(uris=["demo://other"]) as others:
+            client.call_tool("announce", {"uri": "demo://greeting"})
+            events = {type(changes.next(timeout=10)) for _ in range(4)}
+            assert events == {ToolsChanged, PromptsChanged, ResourcesChanged, ResourceUpdated}
+            client.call_tool("announce", {"uri": "demo://other"})
+            assert others.next(timeout=10) == ResourceUpdated(uri="demo://other")
+    assert client.call_tool("add", {"a": 1, "b": 2}).text == "3"
+
+
+@on_stateless_sdk_servers
+@pytest.mark.req("L1", "L3")
+def test_the_sdks_server_ends_a_subscription_properly(new_client: Any) -> None:
+    client = new_client()
+    with client.subscribe(tools=True) as changes:
+        client.call_tool("end_subscriptions")
+        assert list(changes) == []
+    client.close()

@@ -193,6 +193,25 @@ async def say(n: int, ctx: Context) -> str:
     return "said"
 
 
+@server.tool()
+async def announce(uri: str, ctx: Context) -> str:
+    """Say that everything changed, to those who listen."""
+    await ctx.notify_tools_changed()
+    await ctx.notify_prompts_changed()
+    await ctx.notify_resources_changed()
+    await ctx.notify_resource_updated(uri)
+    return "announced"
+
+
+@server.tool()
+async def end_subscriptions() -> str:
+    """End all subscriptions properly."""
+    entry = server._lowlevel_server.get_request_handler("subscriptions/listen")
+    assert entry is not None
+    entry.handler.close()  # type: ignore[attr-defined]
+    return "ended"
+
+
 @server.resource("demo://greeting")
 def greeting() -> str:
     """A fixed text."""

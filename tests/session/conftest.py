@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from tests.support import rounds
 from tests.support.asking import Asking, over_http, over_stdio
+from tests.support.listening import HttpEars, LineEars, Place
 from tests.support.steps import Message
 
 
@@ -22,6 +24,29 @@ def asking(request: pytest.FixtureRequest, serve: Any, child: Any) -> Callable[.
         return over_stdio(child, messages, replies)
 
     return make
+
+
+@pytest.fixture(params=["http", "lines"])
+def place(request: pytest.FixtureRequest, serve: Any) -> Iterator[Place]:
+    """A server on each transport that agrees to every subscription."""
+    with ExitStack() as stack:
+        if request.param == "http":
+            ears = HttpEars()
+            server = serve({"subscriptions/listen": ears})
+            yield Place(ears, server.url, lambda: [one.message for one in list(server.requests)])
+        else:
+            lines = LineEars()
+            stack.callback(lines.close)
+            yield Place(lines, lines.target(), lambda: list(lines.messages))
+
+
+@pytest.fixture
+def http(serve: Any) -> Any:
+    """The same over HTTP alone."""
+    ears = HttpEars()
+    server = serve({"subscriptions/listen": ears})
+    server.ears = ears
+    return server
 
 
 @pytest.fixture(params=["http", "stdio"])

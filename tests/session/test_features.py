@@ -269,7 +269,7 @@ def test_a_request_for_input_in_a_wrong_shape_is_an_invalid_result(flavour: Any,
 
 
 @pytest.mark.req("X1", "M4")
-@pytest.mark.parametrize("kind", ["task", "surprise", MARKER, "", 7, [1]])
+@pytest.mark.parametrize("kind", ["partial", "surprise", MARKER, "", 7, [1]])
 def test_an_unknown_kind_of_result_is_refused_and_not_shown(flavour: Any, serve: Any, kind: Any) -> None:
     server = serve({"tools/call": answer({"resultType": kind, "content": []})})
     with pytest.raises(UnknownResultType) as caught:

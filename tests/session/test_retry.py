@@ -3,6 +3,7 @@ import pickle
 import pytest
 
 from ferrule import Retry
+from ferrule._protocol.rpc_errors import rpc_error
 from ferrule._session.retry import may_repeat
 from ferrule.errors import (
     ConfigError,
@@ -16,7 +17,6 @@ from ferrule.errors import (
     RequestTimeout,
     ServerExited,
     SessionExpired,
-    rpc_error,
 )
 
 ALWAYS: list[FerruleError] = [

@@ -196,15 +196,6 @@ def test_when_nothing_is_honored_it_is_a_capability_error(flavour: Any, serve: A
 
 
 @pytest.mark.req("L2")
-def test_the_stateless_era_says_that_it_cannot_yet(flavour: Any, serve: Any) -> None:
-    server = serve()
-    client = flavour.connect(server.url)
-    with pytest.raises(CapabilityError, match="subscriptions/listen"), client.subscribe(tools=True):
-        pass
-    assert server.methods == ["server/discover"]
-
-
-@pytest.mark.req("L2")
 def test_a_refused_resource_fails_the_subscription_and_leaves_nothing(flavour: Any, serve: Any) -> None:
     pushes = Pushes()
     server = subscribing(serve, pushes, **{"resources/subscribe": turns(answer({}), error(-32602), answer({}))})

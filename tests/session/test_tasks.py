@@ -349,14 +349,6 @@ def test_what_the_server_did_not_declare_is_not_sent(
     assert set(server.methods) <= {"server/discover", "initialize", "notifications/initialized", "tools/call"}
 
 
-@pytest.mark.req("K1")
-def test_the_stateless_era_says_that_it_cannot_yet(flavour: Any, serve: Any) -> None:
-    client = flavour.connect(serve().url)
-    for call in (lambda: client.call_tool_task("echo"), lambda: client.get_task("t-1")):
-        with pytest.raises(CapabilityError, match="tasks are an extension"):
-            call()  # type: ignore[no-untyped-call]
-
-
 @pytest.mark.req("K1", "E7")
 @pytest.mark.parametrize("support", ["forbidden", None])
 def test_a_tool_that_is_known_to_be_no_task_is_not_called_as_one(flavour: Any, serve: Any, support: str | None) -> None:

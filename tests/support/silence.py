@@ -25,6 +25,7 @@ import ferrule
 import ferrule.auth
 from ferrule.types import (
     CreateTaskResult,
+    ExtensionResult,
     InitializeResult,
     InputRequiredResult,
     ListRootsResult,
@@ -32,6 +33,7 @@ from ferrule.types import (
     PromptReference,
     ResourceTemplateReference,
     Resume,
+    Skill,
     read_input_request,
 )
 from tests.support import silence_auth
@@ -67,10 +69,13 @@ ARGUMENTS: dict[str, Any] = {
     "meta": {"deep": secret("meta")},
     "timeout": 10.0,
     "reset_on_progress": True,
+    "reconnect": True,
     "max_total": 10.0,
     "idempotent": False,
     "raise_on_error": True,
     "retry_after_elicitation": True,
+    "tasks": True,
+    "responses": {secret("answered-key"): {"action": "accept", "content": {"text": secret("answered")}}},
     "resume": Resume({secret("answered"): {"action": secret("own-action")}}, secret("own-state")),
     "ttl": 60_000,
     "task_id": TASK,
@@ -139,6 +144,7 @@ OPTIONS: dict[str, Any] = {
     "listen": None,
     "keep_lists": True,
     "validate_output": "warn",
+    "extensions": [ferrule.Extension("com.example/thing", {"text": secret("setting")}, [secret("claimed")])],
     "capabilities": {"experimental": {"feature": {"text": secret("capability")}}},
     "log_level": "debug",
     "prior": None,
@@ -208,6 +214,14 @@ def made_by_hand() -> list[Any]:
         ARGUMENTS["resume"],
         read_input_request({"method": "roots/list", "params": {"_meta": {secret("roots-meta"): 1}}}),
         InitializeResult.from_wire(initialized()),
+        ExtensionResult.from_wire({"resultType": secret("claimed-kind"), "more": secret("claimed-content")}),
+        Skill.from_wire(
+            {
+                "uri": "skill://" + secret("skill"),
+                "frontmatter": {"name": secret("skill-name"), "description": secret("skill-description")},
+                "resources": [{"uri": secret("skill-file"), "digest": secret("digest"), "size": 1}],
+            }
+        ),
         CreateTaskResult.from_wire(good("handshake")["tools/call"]),
         Progress.from_wire({"progressToken": secret("token"), "progress": 1, "message": secret("progress")}),
     ]

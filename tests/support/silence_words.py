@@ -80,7 +80,9 @@ def good(era: str) -> dict[str, Message]:
     # One answer for calls and for calls as tasks.
     advice = {"io.modelcontextprotocol/model-immediate-response": secret("immediate"), "deep": secret("call-meta")}
     results["tools/call"] = {**called, "task": task(secret("task-status")), "_meta": advice}
-    results["tasks/get"] = {**task("completed"), "pollInterval": 1}
+    over = {"result": called, "error": {"code": 1, "message": secret("failed")}, "inputRequests": {secret("asked"): {}}}
+    results["tasks/get"] = {**task("completed"), "pollInterval": 1, "pollIntervalMs": 1, "ttlMs": 9, **over}
+    results["tasks/update"] = s("updated")
     results["tasks/result"] = called
     results["tasks/cancel"] = task("cancelled")
     data = base64.b64encode(secret("content-blob").encode()).decode()
@@ -99,7 +101,8 @@ def capabilities() -> Message:
     lists: dict[str, Any] = {name: {"listChanged": True} for name in ("tools", "prompts")}
     lists["resources"] = {"subscribe": True, "listChanged": True}
     tasks: Message = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
-    served = {**lists, "completions": {}, "logging": {}, "tasks": tasks}
+    extensions: Message = {"io.modelcontextprotocol/tasks": {}, "com.example/" + secret("extension"): {}}
+    served = {**lists, "completions": {}, "logging": {}, "tasks": tasks, "extensions": extensions}
     return {**served, "experimental": {secret("server-capability"): {"text": secret("experimental")}}}
 
 
@@ -117,6 +120,22 @@ def discovered(**changes: Any) -> Message:
 def initialized(**changes: Any) -> Message:
     said = {"capabilities": capabilities(), "serverInfo": info(), "instructions": secret("instructions")}
     return {"protocolVersion": "2025-11-25", **said, **s("initialize"), **changes}
+
+
+def heard(message: Message) -> list[Message]:
+    """What comes on the stream of a listen request, its end included."""
+    meta = {"io.modelcontextprotocol/subscriptionId": message["id"], "deep": secret("listen-meta")}
+    updated = {"uri": WATCHED_URI, "title": secret("heard-title")}
+    told = {
+        "subscriptions/acknowledged": {"notifications": message["params"]["notifications"], **s("acknowledged")},
+        "tools/list_changed": s("heard"),
+        "resources/updated": updated,
+        "tasks": {**task("failed"), "error": {"code": 1, "message": secret("heard-failure")}},
+        "prompts/list_changed": {"_meta": [secret("heard-meta")]},
+    }
+    notes = [note(method, {"_meta": meta, **params}) for method, params in told.items()]
+    wrong = note("resources/updated", {"_meta": meta, "uri": [secret("heard-no-uri")]})
+    return [*notes, wrong, {"result": {"resultType": "complete", "_meta": meta, **s("listened")}}]
 
 
 # --- what is said unasked ------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from tests.support.silence_words import (
     changes,
     discovered,
     good,
+    heard,
     initialized,
     late_progress,
     note,
@@ -139,6 +140,8 @@ class World:
         session = secret("session-id") if self._era == "handshake" else None
         if session is not None:
             scripts["GET"] = standing
+        else:
+            scripts["subscriptions/listen"] = lambda turn: steps.stream(*heard(turn.request.message))(turn)
         server = self._stack.enter_context(ScriptedServer(scripts, era=self._era, session=session))
         if case.kind == "tcp":
             return ferrule.Tcp("127.0.0.1", server.port, f"http://localhost/mcp?key={secret('query')}")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ferrule import RequestEnvelope, errors, server, types
+from ferrule._protocol.rpc_errors import rpc_error
 from ferrule.types._base import Value
 
 pytestmark = pytest.mark.req("V4")
@@ -99,7 +100,7 @@ def by_response(cls: str) -> Round:
 
 def by_error(error: Message) -> Message:
     """An error as a client raises it, and as a server makes it."""
-    raised = errors.rpc_error(code=error["code"], message=error["message"], data=error.get("data"))
+    raised = rpc_error(code=error["code"], message=error["message"], data=error.get("data"))
     made = server.Refusal(raised.code, raised.message, raised.data)
     return made.to_response()["error"]  # type: ignore[no-any-return]
 
@@ -204,4 +205,4 @@ def test_an_error_is_raised_as_the_class_of_its_code() -> None:
     }
     for name, expected in classes.items():
         for message in MESSAGES[name]:
-            assert type(errors.rpc_error(**message.get("error", message))) is expected
+            assert type(rpc_error(**message.get("error", message))) is expected

@@ -56,6 +56,8 @@ RESOURCES_SUBSCRIBE = Method("resources/subscribe", capability="resources.subscr
 RESOURCES_UNSUBSCRIBE = Method("resources/unsubscribe", capability="resources.subscribe", idempotent=True)
 SUBSCRIPTIONS_LISTEN = Method("subscriptions/listen", idempotent=True)
 LOGGING_SET_LEVEL = Method("logging/setLevel", capability="logging", idempotent=True)
+SKILLS_LIST = Method("skills/list", idempotent=True)
+SKILLS_GET = Method("skills/get", idempotent=True)
 COMPLETE = Method("completion/complete", capability="completions", idempotent=True)
 TASKS_GET = Method("tasks/get", idempotent=True, name_param="taskId", cancellable=False)
 TASKS_RESULT = Method("tasks/result", idempotent=True, cancellable=False)
@@ -86,6 +88,8 @@ METHODS = {
         RESOURCES_UNSUBSCRIBE,
         SUBSCRIPTIONS_LISTEN,
         LOGGING_SET_LEVEL,
+        SKILLS_LIST,
+        SKILLS_GET,
         COMPLETE,
         TASKS_GET,
         TASKS_RESULT,

@@ -24,7 +24,7 @@ _COMPLETE = (None, "complete")
 class StatelessEra(Era):
     """A revision whose requests carry the envelope."""
 
-    __slots__ = ("envelope",)
+    __slots__ = ("claims", "envelope")
 
     name = "stateless"
     handshake = False
@@ -32,24 +32,30 @@ class StatelessEra(Era):
     answers_requests = False
     cancels_by_closing = True
 
-    def __init__(self, envelope: RequestEnvelope) -> None:
+    def __init__(self, envelope: RequestEnvelope, claims: frozenset[str] = frozenset()) -> None:
+        """`claims`: the values of `resultType` that extensions bring, for every method."""
         # Serialised once: the envelope is the same for every request of a connection.
         meta = dumps(envelope.to_meta(), "the envelope")
         # A copy: what the serialiser returns keeps 4 KB of room behind it, for as long as it lives.
         super().__init__(envelope.protocol_version, meta=memoryview(meta).tobytes())
         self.envelope = envelope
+        self.claims = claims
 
     def check_result(self, method: Method, result: dict[str, Any], accepts: frozenset[str] = frozenset()) -> None:
         """Raise when the result is not the final one, nor of a kind in `accepts`.
 
         Raises:
             InputRequired: The server asks for input before it goes on.
-            InvalidResult: It asks where the specification does not allow it to, or in a wrong shape.
+            InvalidResult: It asks where the specification does not allow it to, or in a wrong shape; or it made a task
+                of a request that cannot become one, or whose caller did not say so.
             UnknownResultType: A kind of result nobody here knows (basic/index, ResultType).
         """
         kind = result.get("resultType")
-        if kind in _COMPLETE or (isinstance(kind, str) and kind in accepts):
+        if kind in _COMPLETE or (isinstance(kind, str) and (kind in accepts or kind in self.claims)):
             return
+        if kind == "task":
+            text = "resultType: task is not allowed here; call_tool(..., tasks=True) asks for it"
+            raise InvalidResult(method.name, text)
         if kind != "input_required":
             raise UnknownResultType(
                 f"{method.name}: the server answered with an unknown resultType",

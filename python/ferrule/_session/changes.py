@@ -12,16 +12,7 @@ from .._json import dumps
 from .._protocol import methods
 from .._protocol.declared import declares
 from .._transports.call import LinkLost
-from ..errors import (
-    CapabilityError,
-    ConnectError,
-    ConnectionClosed,
-    FerruleError,
-    HTTPStatusError,
-    InvalidResult,
-    RequestTimeout,
-    ServerExited,
-)
+from ..errors import CapabilityError, ConnectionClosed, FerruleError, InvalidResult, RequestTimeout
 from ..types.events import (
     Honored,
     Missed,
@@ -32,7 +23,7 @@ from ..types.events import (
     ToolsChanged,
 )
 from ..types.tasks import TaskInfo
-from .retry import transient
+from .retry import passes
 from .standing import standing_of
 
 TYPE_CHECKING = False
@@ -202,7 +193,10 @@ class Changes:
     def lost(self) -> None:
         """The link is gone: readers that wait for it look after it."""
         for subscription in self._subscriptions:
-            subscription.wake()
+            if subscription.reconnect:
+                subscription.wake()
+            else:
+                subscription.fail(_gone(self._session))
 
     def end(self, session: Session) -> None:
         """A view is closed, or with the client's own view everything."""
@@ -234,7 +228,7 @@ class Changes:
                 if session.io.now() >= deadline:
                     raise
             except FerruleError as error:
-                if not _passes(error):
+                if not passes(error):
                     raise
                 attempt += 1
                 await self._pause(error, attempt, slot, deadline)
@@ -277,11 +271,8 @@ def _goes_on(updated: str, uri: str) -> bool:
     return uri.endswith("/") or updated[len(uri)] in "/?#"
 
 
-def _passes(error: FerruleError) -> bool:
-    """Is this trouble that time may mend?"""
-    if isinstance(error, HTTPStatusError):
-        return transient(error.status)
-    return isinstance(error, (ConnectError, ConnectionClosed, RequestTimeout, ServerExited))
+def _gone(session: Session) -> ConnectionClosed:
+    return ConnectionClosed(f"subscription at {session.label}: the session or the child was lost", request_sent=True)
 
 
 def _lost(session: Session) -> ConnectionClosed:

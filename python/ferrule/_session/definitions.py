@@ -101,6 +101,13 @@ def _put(table: dict[str, Any], name: str, item: Any, most: int) -> None:
         table[name] = item
 
 
+def definition_of(session: Session, name: str) -> Definition:
+    """What a call of this tool goes out under, as far as lists have shown it."""
+    standing = session.standing
+    special = standing.special if standing is not None else None
+    return special.get(name, PLAIN) if special is not None else PLAIN
+
+
 def learn(session: Session, page: ListToolsResult) -> tuple[ListToolsResult, dict[str, Definition]]:
     """Take note of what the tools of a page ask of their calls.
 

@@ -9,7 +9,7 @@ from .. import types
 from .._json import dumps
 from .._protocol import methods
 from ..errors import ConfigError, HeaderMismatch, InputRequired, InvalidResult, ToolError
-from ..types.tools import CallToolResult, plain_result
+from ..types.tools import plain_result
 from .arguments import check_text, hoist_meta, progress_for, split_meta
 from .negotiate import take_discovered
 from .settings import UNSET
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .._protocol.methods import Method
     from ..types import (
+        CallToolResult,
         CompleteResult,
         DiscoverResult,
         GetPromptResult,
@@ -84,7 +85,6 @@ async def call_tool(
     meta: Mapping[str, Any] | None,
     idempotent: bool,
     raise_on_error: bool,
-    resume: Resume | None = None,
 ) -> CallToolResult:
     """Call a tool: see `Client.call_tool`.
 
@@ -101,29 +101,32 @@ async def call_tool(
 
         wishes = (on_progress, reset_on_progress, timeout, max_total)
         return await call_special(session, own, name, arguments, deadline, wishes, meta, idempotent, raise_on_error)
-    params = sent = dumps({"name": name, "arguments": arguments}, "params")
-    if resume is not None:
-        from .resuming import resumed
-
-        sent = await resumed(session, "tools/call", params, resume, deadline)
+    params = dumps({"name": name, "arguments": arguments}, "params")
     progress = None
     if on_progress is not None or reset_on_progress:
         progress = progress_for(session, on_progress, reset_on_progress, timeout, max_total)
     if max_total is not None:
         deadline = min(deadline, session.deadline(max_total))
-    needed = None
+    unfinished = None
     try:
-        result = await session.perform(methods.TOOLS_CALL, sent, deadline, name, meta, progress, idempotent)
-    except InputRequired as question:
-        needed = question  # the rounds go on outside, so that no error of theirs or of a handler's is chained to it
-    if needed is not None:
-        from .rounds import go_on
+        result = await session.perform(methods.TOOLS_CALL, params, deadline, name, meta, progress, idempotent)
+    except (InputRequired, HeaderMismatch) as answer:
+        unfinished = answer
+    if unfinished is not None:
+        from .tool_calls import ToolCall, finished
 
-        result = await go_on(session, methods.TOOLS_CALL, params, needed, deadline, name, meta, progress, idempotent)
-    called = plain_result(result) or CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
-    if raise_on_error and called.is_error:
+        call = ToolCall(session, name, params, deadline, meta, progress, idempotent)
+        return finished(session, call, await call.finish(unfinished), raise_on_error)
+    called = plain_result(result) or _unusual(session, result)
+    if raise_on_error and getattr(called, "is_error", False):
         raise ToolError(called, name=name, server=session.label)
     return called
+
+
+def _unusual(session: Session, result: dict[str, Any]) -> CallToolResult:
+    from .results import called_tool
+
+    return called_tool(session, result)
 
 
 async def read_resource(
@@ -141,7 +144,9 @@ async def read_resource(
     result = await _perform_in_rounds(
         session, methods.RESOURCES_READ, params, session.deadline(timeout), uri, meta, resume
     )
-    return types.ReadResourceResult.from_wire(result, method="resources/read")
+    from .results import value_of
+
+    return value_of(session, types.ReadResourceResult, result, "resources/read")  # type: ignore[no-any-return]
 
 
 async def get_prompt(
@@ -163,7 +168,9 @@ async def get_prompt(
     result = await _perform_in_rounds(
         session, methods.PROMPTS_GET, dumps(params, "params"), session.deadline(timeout), name, meta, resume
     )
-    return types.GetPromptResult.from_wire(result, method="prompts/get")
+    from .results import value_of
+
+    return value_of(session, types.GetPromptResult, result, "prompts/get")  # type: ignore[no-any-return]
 
 
 async def _perform_in_rounds(
@@ -185,9 +192,12 @@ async def _perform_in_rounds(
         return await session.perform(method, sent, deadline, name, meta)
     except InputRequired as question:
         needed = question  # see `call_tool`
-    from .rounds import go_on
+    from .rounds import clock_for, go_on
 
-    return await go_on(session, method, params, needed, deadline, name, meta)
+    async def send(again: bytes, by: float) -> dict[str, Any]:
+        return await session.perform(method, again, by, name, meta)
+
+    return await go_on(session, method, params, needed, clock_for(session, deadline), send)
 
 
 async def complete(
@@ -206,7 +216,9 @@ async def complete(
     link = await session.link_by(deadline, "completion/complete")
     method = methods.COMPLETE if link.era.declares_completions else methods.COMPLETE_UNDECLARED
     result = await session.perform(method, dumps(params, "params"), deadline, meta=meta)
-    return types.CompleteResult.from_wire(result, method="completion/complete")
+    from .results import value_of
+
+    return value_of(session, types.CompleteResult, result, "completion/complete")  # type: ignore[no-any-return]
 
 
 def _reference(ref: Any) -> Any:

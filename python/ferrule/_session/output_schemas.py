@@ -7,9 +7,11 @@ server/tools, Output Schema; basic/index, JSON Schema Usage.
 
 from __future__ import annotations
 
+from .. import _log
 from .._json import loads
 from .._protocol.schema_bounds import Bounds, UnusableSchema, bounds, dialect
-from ..errors import ConfigError
+from ..errors import ConfigError, InvalidResult
+from ..types.tools import CallToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..limits import Limits
-    from ..types import CallToolResult
+    from .definitions import Definition
+    from .session import Session
 
 _LONGEST_NAME = 64
 """Characters of a property's name in a text, as the schema's author wrote it."""
@@ -139,3 +142,41 @@ class Checker:
             else:
                 path += ".*"
         return path
+
+
+# What a call does with it
+
+
+def refuse_unchecked(session: Session, definition: Definition) -> None:
+    """Before anything is sent: a strict client runs no tool whose result it could not check.
+
+    Raises:
+        InvalidResult: The schema the server listed cannot be used.
+    """
+    if definition.output_schema is None or session.settings.validate_output != "strict":
+        return
+    problem = definition.output_schema.checker().problem
+    if problem is not None:
+        text = f"the tool's outputSchema cannot be used: {problem}; nothing was sent, as validate_output is strict"
+        raise InvalidResult("tools/list", text, request_sent=False)
+
+
+def check_output(session: Session, definition: Definition, called: CallToolResult) -> None:
+    """See that a result conforms to its tool's output schema. What a tool says of its own failure is exempt.
+
+    Raises:
+        InvalidResult: It does not, and `validate_output` is strict; else the log says so.
+    """
+    if definition.output_schema is None or not isinstance(called, CallToolResult) or called.is_error:
+        return
+    checker = definition.output_schema.checker()
+    problem = checker.problem
+    if problem is not None:
+        problem = f"structuredContent is not checked, as the tool's outputSchema cannot be used: {problem}"
+    else:
+        problem = checker.violation(called)
+    if problem is None:
+        return
+    if session.settings.validate_output == "strict":
+        raise InvalidResult("tools/call", problem)
+    _log.warning("tools/call at %s: %s", session.label, problem)

@@ -130,9 +130,18 @@ class Peer:
                     settings.handlers.capabilities(False, settings.capabilities),
                     settings.client_info,
                     level,
-                )
+                ),
+                self._claims(),
             )
         return era
+
+    def _claims(self) -> frozenset[str]:
+        """The result types that extensions of the user's bring."""
+        if not self.settings.extensions:
+            return frozenset()
+        from .extensions import claimed_types
+
+        return claimed_types(self.settings.extensions)
 
     def envelope_declaring(self, era: Era, extensions: Mapping[str, Any]) -> bytes:
         """The serialised envelope of requests that declare further extensions than all others do."""

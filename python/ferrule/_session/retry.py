@@ -43,6 +43,7 @@ from ..errors import (
     InvalidMessage,
     InvalidResult,
     LimitExceeded,
+    RequestTimeout,
     RPCError,
     ServerExited,
 )
@@ -142,6 +143,13 @@ def account(error: FerruleError, call: Call | None, earlier: FerruleError | None
         first = first.__cause__
     if first is not earlier:
         first.__cause__ = earlier
+
+
+def passes(error: FerruleError) -> bool:
+    """Is this trouble that time may mend, so that what has all the time may wait for it?"""
+    if isinstance(error, HTTPStatusError):
+        return transient(error.status)
+    return isinstance(error, (ConnectError, ConnectionClosed, RequestTimeout, ServerExited))
 
 
 def transient(status: int) -> bool:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..types import Context
     from .progress import Progress
     from .session import Session
-    from .special import Special
 
+    Send = Callable[[bytes, float], Awaitable[dict[str, Any]]]
     Question = tuple[Any, Context]
     """A request of the server's as a value, and what its handler is told beside it."""
 
@@ -36,12 +36,8 @@ async def go_on(
     method: Method,
     params: bytes,
     needed: InputRequired,
-    deadline: float,
-    name: str | None = None,
-    meta: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    idempotent: bool | None = None,
-    special: Special | None = None,
+    clock: Clock,
+    send: Send,
 ) -> dict[str, Any]:
     """Answer what the server asks, and send the same request again until its result is a complete one.
 
@@ -53,24 +49,14 @@ async def go_on(
         method: The method's row.
         params: The serialised parameters of the first request without `_meta`; not empty, and without responses.
         needed: What the server answered to that.
-        deadline: As for `Session.perform`; the time of handlers is added, as `Limits.max_handler_time` allows.
-        name: As for `Session.perform`, and so is all that follows.
-        meta: The caller's members of `_meta`.
-        progress: The caller's progress handler, and whether progress moves the deadline.
-        idempotent: May each request be sent again after a lost answer?
-        special: What these requests carry that others do not.
+        clock: Keeps the call's deadline.
+        send: Sends a request with these parameters, to be answered by a deadline.
 
     Raises:
         InputRequired: No handler answers what the server asks, or it asks again and again.
         InvalidResult: What it asks is not in the schema's shape.
         FerruleError: Of the last request.
     """
-    io = session.io
-    clock = Clock(io, deadline, session.settings.limits.max_handler_time, progress)
-
-    async def send(again: bytes) -> dict[str, Any]:
-        return await session.perform(method, again, clock.deadline, name, meta, progress, idempotent, special)
-
     try:
         return await _rounds(session, method, params, needed, clock, send)
     except FerruleError as error:
@@ -84,7 +70,7 @@ async def _rounds(
     params: bytes,
     needed: InputRequired,
     clock: Clock,
-    send: Callable[[bytes], Awaitable[dict[str, Any]]],
+    send: Send,
 ) -> dict[str, Any]:
     limits = session.settings.limits
     pause = limits.round_backoff
@@ -103,7 +89,7 @@ async def _rounds(
                 request_sent=True,
             )
         try:
-            return await send(with_responses(params, responses, needed.state))
+            return await send(with_responses(params, responses, needed.state), clock.deadline)
         except InputRequired as question:
             needed = question
     why = f"the server still asks after {limits.max_rounds} rounds (limits.max_rounds)"
@@ -156,13 +142,19 @@ class Clock:
             raise ConnectionClosed(f"{where}: the client was closed", request_sent=True) from None
 
 
+def clock_for(session: Session, deadline: float, progress: Progress | None = None) -> Clock:
+    """The clock of a call that has to end then; the time of handlers is added, as `Limits.max_handler_time` allows."""
+    return Clock(session.io, deadline, session.settings.limits.max_handler_time, progress)
+
+
 def _where(session: Session, method: Method) -> str:
     return f"{method.name} at {session.label}"
 
 
 def _unanswered(session: Session, method: Method, needed: InputRequired, why: str) -> InputRequired:
+    how = "go on with `resume=`" if method.rounds else "give the answers to `Task.update`"
     return InputRequired(
-        f"{_where(session, method)}: {why}; answer `.requests` and go on with `resume=`",
+        f"{_where(session, method)}: {why}; answer `.requests` and {how}",
         requests=needed.requests,
         state=needed.state,
     )
@@ -189,7 +181,12 @@ def with_responses(params: bytes, responses: Mapping[str, Any] | None, state: st
 
 
 async def responses_to(
-    session: Session, method: Method, needed: InputRequired, number: int | None, clock: Clock
+    session: Session,
+    method: Method,
+    needed: InputRequired,
+    number: int | None,
+    clock: Clock,
+    task_id: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The results of all requests of a round, by their keys. No handler is called unless all can be answered.
 
@@ -199,6 +196,7 @@ async def responses_to(
         needed: What it asks.
         number: Which round it is; None for what is asked otherwise.
         clock: Keeps the deadline.
+        task_id: The task that asks, if one does.
 
     Raises:
         InputRequired: Not all of them were answered.
@@ -218,6 +216,7 @@ async def responses_to(
     latest = clock.of_handlers
     for _, context in questions:
         context.round = number
+        context.task_id = task_id
         context.deadline = None if latest == inf else latest
     began = session.io.now()
     answers = await _answers(session, method, needed, questions, latest)

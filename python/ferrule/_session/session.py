@@ -11,6 +11,7 @@ from math import inf
 from .._io import Closing, Expired, Unsent
 from .._json import dumps
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
+from .._protocol.rpc_errors import rpc_error
 from .._transports.call import Call, Link, LinkLost, SpecialCall
 from .._transports.messages import check_answer
 from ..errors import (
@@ -23,7 +24,6 @@ from ..errors import (
     RPCError,
     SessionExpired,
     UnsupportedProtocolVersion,
-    rpc_error,
 )
 from .linked import Linked
 from .negotiate import negotiate

@@ -143,9 +143,14 @@ class Settings:
         self.keep_lists = keep_lists
         self.cache = cache
         self.stale_if_error = stale_if_error
-        self.extensions = tuple(extensions)
         self.validate_output = validate_output
+        self.extensions: tuple[Extension, ...] = ()
         self.capabilities = dict(capabilities or {})
+        if extensions:
+            from .extensions import checked, declared
+
+            self.extensions = checked(extensions)
+            self.capabilities = declared(self.capabilities, self.extensions)
         self.log_level = log_level
         self.prior = prior
 

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from .._protocol.methods import Method
     from .._transports.call import Link
+    from ..types.events import Honored
     from .changes import Changes
     from .definitions import Definition, Definitions
+    from .handshake_tasks import Tasks
     from .kept import KeptLists
+    from .listens import Listens
     from .session import Session
-    from .tasks import Tasks
 
 
 def standing_of(session: Session) -> Standing:
@@ -41,7 +43,8 @@ class Standing:
     Attributes:
         session: Whose it is.
         kept: The lists that are kept (C12); None when nobody asked for that.
-        changes: Who subscribed to what; None before the first subscription.
+        changes: Who subscribed to what; None before the first subscription (handshake era).
+        listens: The listen requests under way; None before the first subscription (stateless era).
         tasks: The tasks of this session; None before the first.
         log_level: What was last asked for by `set_log_level`; None before that.
         definitions: What the tools that were listed ask of their calls; None while none asks for anything.
@@ -55,6 +58,7 @@ class Standing:
         "changes",
         "definitions",
         "kept",
+        "listens",
         "log_level",
         "session",
         "special",
@@ -65,6 +69,7 @@ class Standing:
         self.session = session
         self.kept: KeptLists | None = None
         self.changes: Changes | None = None
+        self.listens: Listens | None = None
         self.tasks: Tasks | None = None
         self.log_level: str | None = None
         self.definitions: Definitions | None = None
@@ -115,6 +120,13 @@ class Standing:
             self.tasks.heard(method, params)
         if self.changes is not None:
             self.changes.heard(method, params)
+        if self.listens is not None:
+            self.listens.heard(method, params)
+
+    def missed(self, honored: Honored) -> None:
+        """Changes of what a subscription was to hear of may have gone unheard: what is kept of that goes."""
+        if self.kept is not None:
+            self.kept.clear()
 
     def lost(self) -> None:
         """The link is no good any more: whoever waits for what came on it should know."""
@@ -125,6 +137,8 @@ class Standing:
         """A view is closed, or with the client's own view everything."""
         if self.changes is not None:
             self.changes.end(session)
+        if self.listens is not None:
+            self.listens.end(session)
 
     # A session that replaces another
 

@@ -1,6 +1,7 @@
 """A subscription, whatever brings its events: what was asked for, and a bounded queue for one reader.
 
-Knows events and their order. Where they come from is the source's business: `changes` in the handshake era.
+Knows events and their order. Where they come from is the source's business: `changes` in the handshake era, `listens`
+in the stateless one.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections import deque
 
 from .. import _log
 from .._io import Expired
-from ..errors import CapabilityError, ConfigError, ConnectionClosed, RequestTimeout
+from ..errors import ConfigError, ConnectionClosed, RequestTimeout
 from ..types.events import Honored, Missed, PromptsChanged, ResourcesChanged, ToolsChanged
 from .arguments import check_text
 from .settings import check_timeout
@@ -74,25 +75,32 @@ class Subscription:
         wanted: What was asked for.
         honored: What the server agreed to.
         lost: How many events were dropped because the reader was too slow.
+        reconnect: Does it go on after what brought its events was lost?
+        session: The view of the client that it was made by.
     """
 
     __slots__ = (
+        "__weakref__",
         "_events",
+        "_failure",
         "_gap",
         "_most",
         "_over",
         "_reading",
-        "_session",
         "_slot",
         "_source",
         "_timeout",
         "honored",
         "lost",
+        "reconnect",
+        "session",
         "wanted",
     )
 
-    def __init__(self, session: Session, wanted: Wanted, timeout: Timeout) -> None:
-        self._session = session
+    def __init__(self, session: Session, wanted: Wanted, timeout: Timeout, reconnect: bool) -> None:
+        self.session = session
+        self.reconnect = bool(reconnect)
+        self._failure: Exception | None = None
         self._timeout = timeout
         self._source: Source | None = None
         self._slot: Slot = session.io.slot()
@@ -109,23 +117,24 @@ class Subscription:
         """Begin.
 
         Raises:
-            CapabilityError: The server announces nothing of what was asked for, or its era has no such thing.
+            CapabilityError: The server announces nothing of what was asked for.
             FerruleError: It could not be asked.
         """
-        session = self._session
+        session = self.session
         session.enter()
         if self._source is not None or self._over:
             raise ConfigError("a subscription is used once; make another")
         deadline = session.deadline(self._timeout)
         link = await session.link_by(deadline, "subscribe")
-        if not link.era.handshake:
-            raise CapabilityError(
-                f"subscribe: at revision {link.era.revision}, which {session.label} speaks, changes come by"
-                " subscriptions/listen, which this version of the client does not know; nothing was sent"
-            )
-        from .changes import changes_of
+        source: Source
+        if link.era.handshake:
+            from .changes import changes_of
 
-        source = changes_of(session)
+            source = changes_of(session)
+        else:
+            from .listens import Listen
+
+            source = Listen(self)
         await source.open(self, deadline)
         self._source = source
 
@@ -133,7 +142,7 @@ class Subscription:
 
     def offer(self, event: Event) -> None:
         """Queue an event; beyond `Limits.max_queue` it is counted as lost, and the reader told so at that place."""
-        with self._session.io.mutex():
+        with self.session.io.mutex():
             if self._over or self._is_repeated(event):
                 return
             fits = len(self._events) < self._most
@@ -160,7 +169,12 @@ class Subscription:
 
     def belongs_to(self, session: Session) -> bool:
         """Was it made by this view of the client?"""
-        return self._session is session
+        return self.session is session
+
+    def fail(self, failure: Exception) -> None:
+        """As `end`; the reader is told why, after what waits."""
+        self._failure = failure
+        self.end()
 
     def end(self) -> None:
         """No further event; what waits is still read."""
@@ -174,9 +188,10 @@ class Subscription:
 
         Raises:
             StopAsyncIteration: There is none any more.
-            Expired: Nor was there until the deadline.
+            FerruleError: Nor will there be, because of this; said once.
+            Expired: There was none until the deadline.
         """
-        session = self._session
+        session = self.session
         session.enter()
         source = self._source
         if source is None and not self._over:
@@ -189,19 +204,20 @@ class Subscription:
                 if event is not None:
                     return event
                 if self._over or source is None or not await source.wait(self._slot, deadline):
-                    raise StopAsyncIteration
+                    failure, self._failure = self._failure, None
+                    raise failure or StopAsyncIteration
         finally:
             self._reading = False
 
     def _begin_reading(self) -> None:
-        with self._session.io.mutex():
+        with self.session.io.mutex():
             busy = self._reading
             self._reading = True
         if busy:
             raise ConfigError("subscription: another task or thread waits for its next event already")
 
     def _take(self) -> Event | None:
-        with self._session.io.mutex():
+        with self.session.io.mutex():
             if not self._events:
                 return None
             event = self._events.popleft()
@@ -213,28 +229,28 @@ class Subscription:
     async def next_within(self, timeout: float | None) -> Event:
         """As `next`, with errors for people."""
         seconds = check_timeout(timeout)
-        io = self._session.io
+        io = self.session.io
         try:
             return await self.next(float("inf") if seconds is None else io.now() + seconds)
         except Expired:
-            where = f"subscription at {self._session.label}"
+            where = f"subscription at {self.session.label}"
             raise RequestTimeout(f"{where}: nothing changed within the timeout", request_sent=False) from None
         except StopAsyncIteration:
             raise ConnectionClosed("the subscription is over", request_sent=False) from None
 
     async def close(self) -> None:
         """End it and tell the server, within `Limits.cancel_timeout`. Idempotent; what was not read is lost."""
-        self._session.enter()
+        self.session.enter()
         source = self._finish()
         if source is not None:
-            await source.close(self, self._session.io.now() + self._session.settings.limits.cancel_timeout)
+            await source.close(self, self.session.io.now() + self.session.settings.limits.cancel_timeout)
 
     def abandon(self) -> None:
         """End it for somebody in a hurry: the server is told in the background."""
         source = self._finish()
         if source is not None:
-            io = self._session.io
-            io.background(source.close(self, io.now() + self._session.settings.limits.cancel_timeout))
+            io = self.session.io
+            io.background(source.close(self, io.now() + self.session.settings.limits.cancel_timeout))
 
     def _finish(self) -> Source | None:
         source, self._source = self._source, None

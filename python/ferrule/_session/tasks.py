@@ -1,176 +1,43 @@
 """Tasks: tool calls that go on after their answer, looked at until they end.
 
-Specification: 2025-11-25, basic/utilities/tasks. `TaskCore` is one task, whatever the wire; `Tasks` is the wire of
-the handshake era.
+Specification: 2025-11-25, basic/utilities/tasks. Knows how one task is followed, whatever the wire: those of
+the two eras are in `handshake_tasks` and `extension_tasks`.
 """
 
 from __future__ import annotations
 
-from weakref import WeakValueDictionary
-
 from .. import _log
 from .._io import Closing, Expired
 from .._json import dumps
-from .._protocol import methods
 from .._protocol.declared import require
-from .._transports.call import LinkLost
 from ..errors import (
     CapabilityError,
     ConfigError,
     ConnectionClosed,
     FerruleError,
-    InvalidResult,
     RequestTimeout,
     ToolError,
 )
 from ..types.tasks import CreateTaskResult, TaskInfo
-from ..types.tools import CallToolResult
-from .arguments import check_text, hoist_meta, is_text, progress_for
-from .changes import TASK_STATUS
-from .progress import Progress
+from .arguments import check_text, hoist_meta, progress_for
+from .definitions import PLAIN, definition_of
+from .handshake_tasks import Tasks
+from .output_schemas import check_output, refuse_unchecked
+from .results import called_tool
 from .settings import UNSET
 from .standing import standing_of
+from .task_wire import Mail, TaskProgress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Any, Protocol
+    from collections.abc import Mapping
+    from typing import Any
 
-    from .._io.interface import IO, Slot
-    from .._transports.call import Call, SpecialCall
+    from ..types import CallToolResult, Resume
     from .arguments import OnProgress, Timeout
+    from .definitions import Definition
     from .session import Session
-    from .standing import Standing
-
-    class Source(Protocol):
-        """The wire of one era's tasks."""
-
-        async def get(self, task_id: str, deadline: float, /) -> TaskInfo: ...
-        async def payload(self, task_id: str, deadline: float, /) -> dict[str, Any]: ...
-        async def cancel(self, task_id: str, deadline: float, /) -> TaskInfo: ...
-        async def wait(self, slot: Slot, deadline: float, /) -> None: ...
-
-
-class Mail:
-    """What arrives for one task while nobody asks: progress of its call as it came, and `TaskInfo`s."""
-
-    __slots__ = ("__weakref__", "_most", "slot")
-
-    def __init__(self, io: IO, most: int) -> None:
-        self.slot: Slot = io.slot()
-        self._most = most
-
-    def post(self, info: TaskInfo) -> None:
-        """Leave a status; beyond `Limits.max_queue` it is dropped, as the next look brings a newer one."""
-        if self.slot.backlog() < self._most:
-            self.slot.post(info)
-
-
-class TaskProgress(Progress):
-    """Progress that goes on after the call it belongs to (Task Progress Notifications)."""
-
-    __slots__ = ("call", "deliver")
-
-    call: SpecialCall
-    """Known to the session's inbound side for as long as this is held."""
-    deliver: Callable[[list[Any]], Awaitable[None]]
-
-    def for_call(self, call: Call, io: IO) -> Callable[[list[Any]], Awaitable[None]]:
-        """As for any call."""
-        self.call = call  # type: ignore[assignment]
-        self.deliver = super().for_call(call, io)
-        return self.deliver
-
-
-class Tasks:
-    """The tasks of one session of the handshake era. See `Source`."""
-
-    __slots__ = ("_followed", "_standing")
-
-    def __init__(self, standing: Standing) -> None:
-        self._standing = standing
-        # Weakly: a task that its caller forgot is nobody's business.
-        self._followed: WeakValueDictionary[str, Mail] = WeakValueDictionary()
-
-    @property
-    def _session(self) -> Session:
-        return self._standing.session
-
-    def follow(self, task_id: str, mail: Mail) -> None:
-        """Collect what is said of this task."""
-        with self._session.io.mutex():
-            self._followed[task_id] = mail
-
-    def heard(self, method: str, params: dict[str, Any] | None) -> None:
-        """Give a status to the task it is about. Neither raises nor waits."""
-        if method != TASK_STATUS or params is None:
-            return
-        task_id = params.get("taskId")
-        with self._session.io.mutex():
-            mail = self._followed.get(task_id) if type(task_id) is str else None
-        if mail is None:
-            return
-        try:
-            mail.post(TaskInfo.from_wire(params))
-        except InvalidResult:
-            _log.warning("%s from %s: not in the schema's shape, dropped", TASK_STATUS, self._session.label)
-
-    async def create(
-        self,
-        params: dict[str, Any],
-        ttl: int | None,
-        deadline: float,
-        meta: Mapping[str, Any] | None,
-        progress: TaskProgress | None,
-        idempotent: bool,
-    ) -> CreateTaskResult:
-        """Call a tool as a task. Never repeated, like any call, unless its caller says that it may be."""
-        params = {**params, "task": {} if ttl is None else {"ttl": ttl}}
-        result = await self._session.perform(
-            methods.TOOLS_CALL_AS_TASK,
-            dumps(params, "params"),
-            deadline,
-            params["name"],
-            meta,
-            progress,
-            idempotent,
-        )
-        created = CreateTaskResult.from_wire(result, method="tools/call")
-        if not is_text(created.task.task_id):
-            raise InvalidResult("tools/call", "task.taskId: holds a lone surrogate")
-        return created
-
-    async def get(self, task_id: str, deadline: float) -> TaskInfo:
-        """How the task is."""
-        result = await self._session.perform(methods.TASKS_GET, _params(task_id), deadline, task_id)
-        return TaskInfo.from_wire(result, method="tasks/get")
-
-    async def payload(self, task_id: str, deadline: float) -> dict[str, Any]:
-        """What the call gave; the server answers when the task is over, and asks meanwhile what it needs to know."""
-        return await self._session.perform(methods.TASKS_RESULT, _params(task_id), deadline)
-
-    async def cancel(self, task_id: str, deadline: float) -> TaskInfo:
-        """Have the server give it up."""
-        session = self._session
-        link = await session.link_by(deadline, "tasks/cancel")
-        require(link.capabilities, "tasks.cancel", "tasks/cancel", session.label)
-        result = await session.perform(methods.TASKS_CANCEL, _params(task_id), deadline, task_id)
-        return TaskInfo.from_wire(result, method="tasks/cancel")
-
-    async def wait(self, slot: Slot, deadline: float) -> None:
-        """Wait for mail. A lost link ends the wait: the next look opens another."""
-        session = self._session
-        link = session.link
-        if link is None:
-            return
-        try:
-            await session.transport.wait(slot, link, deadline)
-        except LinkLost:
-            session.drop(link)
-
-
-def _params(task_id: str) -> bytes:
-    return dumps({"taskId": task_id}, "params")
+    from .task_wire import Source
 
 
 class TaskCore:
@@ -181,9 +48,10 @@ class TaskCore:
         info: What the server said of it last.
         created: The answer to the call that became this task; None for one that was looked up.
         name: The tool's name; None for a task that was looked up.
+        definition: What its call went out under.
     """
 
-    __slots__ = ("_mail", "_progress", "_session", "_source", "created", "id", "info", "name")
+    __slots__ = ("_mail", "_progress", "_session", "_source", "created", "definition", "id", "info", "name")
 
     def __init__(
         self,
@@ -194,6 +62,7 @@ class TaskCore:
         name: str | None = None,
         created: CreateTaskResult | None = None,
         progress: TaskProgress | None = None,
+        definition: Definition = PLAIN,
     ) -> None:
         self._session = session
         self._source = source
@@ -203,6 +72,7 @@ class TaskCore:
         self.info = info
         self.name = name
         self.created = created
+        self.definition = definition
 
     async def poll(self, timeout: Timeout = UNSET) -> TaskInfo:
         """Ask once."""
@@ -213,8 +83,14 @@ class TaskCore:
 
     async def cancel(self, timeout: Timeout = UNSET) -> TaskInfo:
         """Have the server give it up."""
-        self._learn(await self._source.cancel(self.id, self._session.enter_until(timeout)))
+        info = await self._source.cancel(self.id, self._session.enter_until(timeout))
+        if info is not None:
+            self._learn(info)
         return self.info
+
+    async def update(self, responses: Mapping[str, Any], timeout: Timeout = UNSET) -> None:
+        """Answer by hand what it asks."""
+        await self._source.update(self.id, responses, self._session.enter_until(timeout))
 
     async def result(self, timeout: Timeout, raise_on_error: bool) -> CallToolResult:
         """Wait for its end and fetch what the tool gave."""
@@ -223,11 +99,8 @@ class TaskCore:
     async def result_by(self, deadline: float, raise_on_error: bool) -> CallToolResult:
         """As `result`, by a deadline that progress may move."""
         try:
-            while not self.info.is_final and self.info.status != "input_required":
-                news, deadline = await self._pause(deadline)
-                if not news:
-                    await self._look(deadline)
-            wire = await self._source.payload(self.id, deadline)
+            deadline = await self._until_over(deadline)
+            wire = await self._source.payload(self.info, deadline)
         except Expired:
             raise RequestTimeout(
                 f"{self._where()}: not over within the timeout; it goes on at the server", request_sent=True
@@ -236,10 +109,27 @@ class TaskCore:
             raise ConnectionClosed(f"{self._where()}: the client was closed", request_sent=True) from None
         await self._read_mail(deadline)
         self._progress = None  # not called after the task has ended (T6)
-        called = CallToolResult.from_wire(wire, "tasks/result", structured_object=self._session.handshake)
-        if raise_on_error and called.is_error:
+        called = called_tool(self._session, wire, self._source.method)
+        check_output(self._session, self.definition, called)
+        if raise_on_error and getattr(called, "is_error", False):
             raise ToolError(called, name=self.name or "a task", server=self._session.label)
         return called
+
+    async def _until_over(self, deadline: float) -> float:
+        """Look at it until its result can be had; the deadline then."""
+        while not self.info.is_final:
+            if self.info.status == "input_required":
+                moved = await self._source.answer(self.info, deadline)
+                if moved is None:
+                    break
+                deadline = moved
+            news, deadline = await self._pause(deadline)
+            if not news:
+                await self._look(deadline)
+            if not self.info.is_final and self._session.io.now() > self._source.ends(self.info):
+                text = f"{self._where()}: not over when its ttl had passed; the server may forget it at any time"
+                raise RequestTimeout(text, request_sent=True)
+        return deadline
 
     def _where(self) -> str:
         return f"a task at {self._session.label}"
@@ -316,7 +206,9 @@ async def call_tool_task(
     deadline = session.enter_until(timeout)
     if ttl is not None and (type(ttl) is not int or ttl <= 0):
         raise ConfigError("ttl: expected a positive whole number of milliseconds, or None")
-    return await _create(session, name, arguments, ttl, deadline, (on_progress, False, timeout, None), meta, False)
+    wishes = (on_progress, False, timeout, None)
+    task, _ = await _create(session, name, arguments, ttl, deadline, wishes, meta, False)
+    return task
 
 
 async def call_as_task(
@@ -328,12 +220,13 @@ async def call_as_task(
     meta: Mapping[str, Any] | None,
     idempotent: bool,
     raise_on_error: bool,
+    resume: Resume | None = None,
 ) -> CallToolResult:
-    """Call a tool that can be called in no other way, and wait for its end (Tool-Level Negotiation)."""
+    """Call a tool as a task, and wait for its end (Tool-Level Negotiation)."""
     max_total = progress[3]
     if max_total is not None:
         deadline = min(deadline, session.deadline(max_total))
-    task = await _create(session, name, arguments, None, deadline, progress, meta, idempotent)
+    task, deadline = await _create(session, name, arguments, None, deadline, progress, meta, idempotent, resume)
     try:
         return await task.result_by(deadline, raise_on_error)
     except BaseException as error:
@@ -359,9 +252,16 @@ async def _create(
     wishes: tuple[OnProgress | None, bool, Timeout, float | None],
     meta: Mapping[str, Any] | None,
     idempotent: bool,
-) -> TaskCore:
+    resume: Resume | None = None,
+) -> tuple[TaskCore, float]:
+    """The task that a call became, and the deadline then."""
     check_text(name, "name")
     given, meta = hoist_meta(arguments, meta)
+    definition = definition_of(session, name)
+    refuse_unchecked(session, definition)
+    link = await session.link_by(deadline, "tools/call as a task")
+    if not link.era.handshake:
+        return await _create_by_extension(session, name, given, deadline, wishes, meta, idempotent, resume, definition)
     handler, reset, timeout, max_total = wishes
     tasks = await _tasks_of(session, deadline, "tools/call as a task")
     _check_support(session, name)
@@ -376,26 +276,71 @@ async def _create(
     tasks.follow(created.task.task_id, mail)
     if progress is not None:
         progress.call.slot = mail.slot
-    return TaskCore(session, tasks, created.task, mail, name, created, progress)
+    return TaskCore(session, tasks, created.task, mail, name, created, progress, definition), deadline
+
+
+async def _create_by_extension(
+    session: Session,
+    name: str,
+    arguments: Mapping[str, Any],
+    deadline: float,
+    wishes: tuple[OnProgress | None, bool, Timeout, float | None],
+    meta: Mapping[str, Any] | None,
+    idempotent: bool,
+    resume: Resume | None,
+    definition: Definition,
+) -> tuple[TaskCore, float]:
+    from .extension_tasks import CREATED, DECLARED, Answered, ExtensionTask, answered, created
+    from .tool_calls import ToolCall
+
+    handler, reset, timeout, max_total = wishes
+    progress = None
+    if handler is not None or reset:
+        progress = progress_for(session, handler, reset, timeout, max_total)
+    params = dumps({"name": name, "arguments": arguments}, "params")
+    # Who gives up on it before it was answered cancels a request; from then on only `tasks/cancel` cancels it.
+    call = ToolCall(
+        session,
+        name,
+        params,
+        deadline,
+        meta,
+        progress,
+        idempotent,
+        definition,
+        declares=DECLARED,
+        accepts=frozenset({CREATED}),
+    )
+    result = await call.result(resume)
+    mail = Mail(session.io, session.settings.limits.max_queue)
+    if result.get("resultType") != CREATED:
+        source: Source = Answered(result)
+        info = answered()
+    else:
+        source = ExtensionTask(session, is_new=True)
+        info = created(result)
+    return TaskCore(session, source, info, mail, name, definition=call.definition), call.deadline
 
 
 async def get_task(session: Session, task_id: str, timeout: Timeout) -> TaskCore:
     """A task by its id, wherever it was begun."""
     deadline = session.enter_until(timeout)
     check_text(task_id, "task_id")
-    tasks = await _tasks_of(session, deadline, "tasks/get")
     mail = Mail(session.io, session.settings.limits.max_queue)
+    link = await session.link_by(deadline, "tasks/get")
+    if not link.era.handshake:
+        from .extension_tasks import ExtensionTask, require
+
+        await require(session, deadline, "tasks/get")
+        task = ExtensionTask(session, is_new=False)
+        return TaskCore(session, task, await task.get(task_id, deadline), mail)
+    tasks = await _tasks_of(session, deadline, "tasks/get")
     tasks.follow(task_id, mail)
     return TaskCore(session, tasks, await tasks.get(task_id, deadline), mail)
 
 
 async def _tasks_of(session: Session, deadline: float, what: str) -> Tasks:
     link = await session.link_by(deadline, what)
-    if not link.era.handshake:
-        raise CapabilityError(
-            f"{what}: at revision {link.era.revision}, which {session.label} speaks, tasks are an extension that this"
-            " version of the client does not know; nothing was sent"
-        )
     require(link.capabilities, "tasks", what, session.label)
     standing = standing_of(session)
     with session.io.mutex():
@@ -408,11 +353,16 @@ async def _tasks_of(session: Session, deadline: float, what: str) -> Tasks:
     return standing.tasks
 
 
-def _check_support(session: Session, name: str) -> None:
-    """A tool that is known to be no task is not called as one; one that was never listed may be."""
+def task_support(session: Session, name: str) -> str | None:
+    """What a list said of running this tool as a task (handshake era); None for nothing."""
     known = standing_of(session).definitions
     definition = known.known.get(name) if known is not None else None
-    if definition is not None and definition.task_support == "forbidden":
+    return definition.task_support if definition is not None else None
+
+
+def _check_support(session: Session, name: str) -> None:
+    """A tool that is known to be no task is not called as one; one that was never listed may be."""
+    if task_support(session, name) == "forbidden":
         raise CapabilityError(
             f"tools/call as a task: {session.label} says that this tool cannot be called as a task; nothing was sent"
         )

@@ -1,4 +1,4 @@
-"""Tool calls that are not plain: arguments repeated in headers, results checked by a schema, tools that run as tasks.
+"""Tool calls that are not plain: in rounds, with arguments repeated in headers, checked by a schema, run as tasks.
 
 Knows what one call does with the definition it goes out under, which is its own from beginning to end: neither a list
 that is read meanwhile nor another call changes it (E7). What definitions hold is `definitions`' business.
@@ -6,16 +6,16 @@ that is read meanwhile nor another call changes it (E7). What definitions hold i
 
 from __future__ import annotations
 
-from .. import _log
 from .._io import Closing, Expired
 from .._json import dumps, loads
 from .._protocol import methods
-from ..errors import ConnectionClosed, FerruleError, HeaderMismatch, InvalidResult, RequestTimeout, ToolError
-from ..types.tools import CallToolResult
-from .arguments import progress_for
-from .definitions import Definition, learn
+from ..errors import ConnectionClosed, FerruleError, HeaderMismatch, InputRequired, RequestTimeout, ToolError
+from .arguments import check_text, hoist_meta, progress_for
+from .definitions import PLAIN, Definition, definition_of, learn
 from .listing import TOOLS, page_anew
+from .output_schemas import check_output, refuse_unchecked
 from .paging import Pages
+from .results import called_tool
 from .retry import account
 from .special import Special
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from ..types import CallToolResult, Resume
     from .arguments import OnProgress, Timeout
     from .progress import Progress
     from .session import Session
@@ -33,25 +34,157 @@ if TYPE_CHECKING:
 
 
 class ToolCall:
-    """One call of a tool, ready to be sent: what each request of it has in common."""
+    """One call of a tool: what each request of it has in common, and how far it has come.
 
-    __slots__ = ("deadline", "idempotent", "meta", "name", "params", "progress")
+    Attributes:
+        definition: What it goes out under: another one only after a refusal that proves it out of date.
+        deadline: When it has to end; rounds move it by the time of their handlers.
+    """
+
+    __slots__ = (
+        "_accepts",
+        "_declares",
+        "_idempotent",
+        "_meta",
+        "_params",
+        "_progress",
+        "_session",
+        "deadline",
+        "definition",
+        "name",
+    )
 
     def __init__(
         self,
+        session: Session,
         name: str,
         params: bytes,
         deadline: float,
         meta: Mapping[str, Any] | None,
         progress: Progress | None,
         idempotent: bool,
+        definition: Definition = PLAIN,
+        declares: Mapping[str, Any] | None = None,
+        accepts: frozenset[str] = frozenset(),
     ) -> None:
+        """`declares`, `accepts`: as those of `Special`."""
+        self._session = session
+        self._params = params
+        self._meta = meta
+        self._progress = progress
+        self._idempotent = idempotent
+        self._declares = declares
+        self._accepts = accepts
         self.name = name
-        self.params = params
         self.deadline = deadline
-        self.meta = meta
-        self.progress = progress
-        self.idempotent = idempotent
+        self.definition = definition
+
+    async def result(self, resume: Resume | None = None) -> dict[str, Any]:
+        """Send it, and go on in rounds until it is answered.
+
+        Args:
+            resume: What answers the questions it ended with before.
+        """
+        params = self._params
+        if resume is not None:
+            from .resuming import resumed
+
+            params = await resumed(self._session, methods.TOOLS_CALL.name, params, resume, self.deadline)
+        try:
+            return await self._send(params, self.deadline)
+        except InputRequired as question:
+            needed = question  # the rounds go on outside, so that no error of theirs or of a handler's is chained to it
+        return await self._in_rounds(needed)
+
+    async def finish(self, unfinished: InputRequired | HeaderMismatch) -> dict[str, Any]:
+        """As `result`, for a call whose first request was answered like this."""
+        if isinstance(unfinished, InputRequired):
+            return await self._in_rounds(unfinished)
+        try:
+            return await self._send_again(unfinished, self._params, self.deadline)
+        except InputRequired as question:
+            needed = question
+        return await self._in_rounds(needed)
+
+    async def _in_rounds(self, needed: InputRequired) -> dict[str, Any]:
+        from .rounds import clock_for, go_on
+
+        clock = clock_for(self._session, self.deadline, self._progress)
+        result = await go_on(self._session, methods.TOOLS_CALL, self._params, needed, clock, self._send)
+        self.deadline = clock.deadline
+        return result
+
+    async def _send(self, params: bytes, deadline: float) -> dict[str, Any]:
+        try:
+            return await self._perform(params, deadline)
+        except HeaderMismatch as refusal:
+            refused = refusal
+        return await self._send_again(refused, params, deadline)
+
+    async def _send_again(self, refusal: HeaderMismatch, params: bytes, deadline: float) -> dict[str, Any]:
+        """After a refusal for its headers, so unexecuted: once more, by the list as it is now (E6).
+
+        Raises:
+            FerruleError: `refusal` itself where there is no such thing as headers made of arguments, or the tool is
+                not listed; else what went wrong then, the refusal as its cause.
+        """
+        if not self._session.mirrors or refusal.method != methods.TOOLS_CALL.name:
+            raise refusal
+        try:
+            definition = await _definition_anew(self._session, self.name, deadline)
+            if definition is None:
+                raise refusal
+            refuse_unchecked(self._session, definition)
+            self.definition = definition
+            return await self._perform(params, deadline)
+        except FerruleError as error:
+            if error is not refusal:
+                account(error, None, refusal)
+            raise
+
+    async def _perform(self, params: bytes, deadline: float) -> dict[str, Any]:
+        mirrored = self.definition.param_headers
+        # The arguments as they went out: the caller's own may have changed meanwhile.
+        headers = mirrored.headers(loads(self._params)["arguments"]) if mirrored is not None else None
+        special = None
+        if headers or self._declares:
+            special = Special(headers=headers or None, declares=self._declares, accepts=self._accepts)
+        return await self._session.perform(
+            methods.TOOLS_CALL,
+            params,
+            deadline,
+            self.name,
+            self._meta,
+            self._progress,
+            self._idempotent,
+            special,
+        )
+
+
+async def call_tool(
+    session: Session,
+    name: str,
+    arguments: Mapping[str, Any] | None,
+    timeout: Timeout,
+    on_progress: OnProgress | None,
+    reset_on_progress: bool,
+    max_total: float | None,
+    meta: Mapping[str, Any] | None,
+    idempotent: bool,
+    raise_on_error: bool,
+    *,
+    tasks: bool = False,
+    resume: Resume | None = None,
+) -> CallToolResult:
+    """As `features.call_tool`; follows a call that becomes a task to its end, goes on with one that ended earlier."""
+    deadline = session.enter_until(timeout)
+    check_text(name, "name")
+    arguments, meta = hoist_meta(arguments, meta)
+    wishes = (on_progress, reset_on_progress, timeout, max_total)
+    definition = definition_of(session, name)
+    return await call_special(
+        session, definition, name, arguments, deadline, wishes, meta, idempotent, raise_on_error, tasks, resume
+    )
 
 
 async def call_special(
@@ -64,15 +197,16 @@ async def call_special(
     meta: Mapping[str, Any] | None,
     idempotent: bool,
     raise_on_error: bool,
+    tasks: bool = False,
+    resume: Resume | None = None,
 ) -> CallToolResult:
-    """Call a tool whose definition asks for something."""
+    """Call a tool whose definition, or caller, asks for something."""
     refuse_unchecked(session, definition)
-    if definition.task_support == "required":
+    as_task = definition.task_support == "required" and resume is None
+    if as_task or (tasks and await _may_be_task(session, name, deadline)):
         from .tasks import call_as_task
 
-        called = await call_as_task(session, name, arguments, deadline, wishes, meta, idempotent, raise_on_error)
-        check_output(session, definition, called)
-        return called
+        return await call_as_task(session, name, arguments, deadline, wishes, meta, idempotent, raise_on_error, resume)
     params = dumps({"name": name, "arguments": arguments}, "params")
     handler, reset, timeout, max_total = wishes
     progress = None
@@ -80,113 +214,37 @@ async def call_special(
         progress = progress_for(session, handler, reset, timeout, max_total)
     if max_total is not None:
         deadline = min(deadline, session.deadline(max_total))
-    call = ToolCall(name, params, deadline, meta, progress, idempotent)
-    try:
-        result = await _send(session, call, special_for(definition, arguments))
-    except HeaderMismatch as refusal:
-        return await call_again(session, refusal, call, raise_on_error)
-    return _finished(session, definition, call, result, raise_on_error)
+    call = ToolCall(session, name, params, deadline, meta, progress, idempotent, definition)
+    return finished(session, call, await call.result(resume), raise_on_error)
 
 
-async def call_again(session: Session, refusal: HeaderMismatch, call: ToolCall, raise_on_error: bool) -> CallToolResult:
-    """After a call that was refused for its headers, and so not executed: once more, by the list as it is now (E6).
+async def _may_be_task(session: Session, name: str, deadline: float) -> bool:
+    """Can this call become a task: at the server's wish (stateless era), or as its tool was listed (handshake era)?"""
+    link = await session.link_by(deadline, methods.TOOLS_CALL.name)
+    if not link.era.handshake:
+        return True
+    from .tasks import task_support
 
-    Raises:
-        FerruleError: `refusal` itself where there is no such thing as headers made of arguments, or the tool is not
-            listed; else what went wrong then, the refusal as its cause.
-    """
-    if not session.mirrors or refusal.method != methods.TOOLS_CALL.name:
-        raise refusal
-    try:
-        definition = await _definition_anew(session, call.name, call.deadline)
-        if definition is None:
-            raise refusal
-        refuse_unchecked(session, definition)
-        # The arguments as they went out: the caller's own may have changed meanwhile.
-        special = special_for(definition, loads(call.params)["arguments"])
-        result = await _send(session, call, special)
-    except FerruleError as error:
-        if error is not refusal:
-            account(error, None, refusal)
-        raise
-    return _finished(session, definition, call, result, raise_on_error)
+    return task_support(session, name) in ("optional", "required")
 
 
-async def _send(session: Session, call: ToolCall, special: Special | None) -> dict[str, Any]:
-    """Send it and return the complete result."""
-    return await session.perform(
-        methods.TOOLS_CALL,
-        call.params,
-        call.deadline,
-        call.name,
-        call.meta,
-        call.progress,
-        call.idempotent,
-        special,
-    )
-
-
-def special_for(definition: Definition, arguments: Mapping[str, Any]) -> Special | None:
-    """What sets the requests of a call under this definition apart; None for nothing."""
-    if definition.param_headers is None:
-        return None
-    headers = definition.param_headers.headers(arguments)
-    return Special(headers=headers) if headers else None
-
-
-def special_request(special: Mapping[str, Definition], params: Mapping[str, Any]) -> Special | None:
-    """The same for the parameters of a `tools/call` that the caller wrote."""
-    name, arguments = params.get("name"), params.get("arguments")
-    definition = special.get(name) if isinstance(name, str) else None
-    return special_for(definition, arguments) if definition is not None and isinstance(arguments, dict) else None
-
-
-def _finished(
-    session: Session, definition: Definition, call: ToolCall, result: dict[str, Any], raise_on_error: bool
-) -> CallToolResult:
-    called = CallToolResult.from_wire(result, "tools/call", structured_object=session.handshake)
-    check_output(session, definition, called)
-    if raise_on_error and called.is_error:
+def finished(session: Session, call: ToolCall, result: dict[str, Any], raise_on_error: bool) -> CallToolResult:
+    """The result of a call as a value, checked by the definition the call went out under."""
+    called = called_tool(session, result)
+    check_output(session, call.definition, called)
+    if raise_on_error and getattr(called, "is_error", False):
         raise ToolError(called, name=call.name, server=session.label)
     return called
 
 
-# Output schemas
-
-
-def refuse_unchecked(session: Session, definition: Definition) -> None:
-    """Before anything is sent: a strict client runs no tool whose result it could not check.
-
-    Raises:
-        InvalidResult: The schema the server listed cannot be used.
-    """
-    if definition.output_schema is None or session.settings.validate_output != "strict":
-        return
-    problem = definition.output_schema.checker().problem
-    if problem is not None:
-        text = f"the tool's outputSchema cannot be used: {problem}; nothing was sent, as validate_output is strict"
-        raise InvalidResult("tools/list", text, request_sent=False)
-
-
-def check_output(session: Session, definition: Definition, called: CallToolResult) -> None:
-    """See that a result conforms to its tool's output schema. What a tool says of its own failure is exempt.
-
-    Raises:
-        InvalidResult: It does not, and `validate_output` is strict; else the log says so.
-    """
-    if definition.output_schema is None or called.is_error:
-        return
-    checker = definition.output_schema.checker()
-    problem = checker.problem
-    if problem is not None:
-        problem = f"structuredContent is not checked, as the tool's outputSchema cannot be used: {problem}"
-    else:
-        problem = checker.violation(called)
-    if problem is None:
-        return
-    if session.settings.validate_output == "strict":
-        raise InvalidResult("tools/call", problem)
-    _log.warning("tools/call at %s: %s", session.label, problem)
+def special_request(special: Mapping[str, Definition], params: Mapping[str, Any]) -> Special | None:
+    """What sets a `tools/call` apart whose parameters the caller wrote; None for nothing."""
+    name, arguments = params.get("name"), params.get("arguments")
+    definition = special.get(name) if isinstance(name, str) else None
+    if definition is None or definition.param_headers is None or not isinstance(arguments, dict):
+        return None
+    headers = definition.param_headers.headers(arguments)
+    return Special(headers=headers) if headers else None
 
 
 # The list, read again

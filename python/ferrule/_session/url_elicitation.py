@@ -11,17 +11,16 @@ import math
 from .. import _log
 from .._io import Closing, Expired
 from ..errors import ConfigError, URLElicitationRequired
-from . import features
 from .asking import elicit
 from .reception import circumstances
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
     from .._transports.call import Link
-    from ..types import CallToolResult, Resume
+    from ..types import CallToolResult
     from .arguments import OnProgress, Timeout
     from .session import Session
 
@@ -29,6 +28,7 @@ _COMPLETE = "notifications/elicitation/complete"
 
 
 async def call_tool(
+    inner: Callable[..., Awaitable[CallToolResult]],
     session: Session,
     name: str,
     arguments: Mapping[str, Any] | None,
@@ -39,9 +39,8 @@ async def call_tool(
     meta: Mapping[str, Any] | None,
     idempotent: bool,
     raise_on_error: bool,
-    resume: Resume | None,
 ) -> CallToolResult:
-    """As `features.call_tool`, once more after the user has done what the server wants."""
+    """As `inner`, once more after the user has done what the server wants."""
     if session.settings.handlers.on_elicitation is None:
         raise ConfigError("retry_after_elicitation: needs on_elicitation, which asks the user")
     deadline = session.enter_until(timeout)
@@ -49,7 +48,7 @@ async def call_tool(
     completed = _Completions(session)
     try:
         try:
-            return await features.call_tool(
+            return await inner(
                 session,
                 name,
                 arguments,
@@ -60,12 +59,11 @@ async def call_tool(
                 meta,
                 idempotent,
                 raise_on_error,
-                resume,
             )
         except URLElicitationRequired as error:
             if not (await _agreed(session, error, deadline) and await completed.all_of(error, min(deadline, last))):
                 raise
-        return await features.call_tool(
+        return await inner(
             session,
             name,
             arguments,
@@ -76,7 +74,6 @@ async def call_tool(
             meta,
             idempotent,
             raise_on_error,
-            resume,
         )
     finally:
         completed.close()

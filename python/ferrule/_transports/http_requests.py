@@ -125,14 +125,19 @@ class HttpTransport:
 
     # Requests as bytes
 
-    def template(self, verb: str, url: Url, era: Era | None, session_id: str | None) -> RequestTemplate:
-        """The unchanging part of requests to `url` under this era and session."""
+    def template(
+        self, verb: str, url: Url, era: Era | None, session_id: str | None, *, stays_open: bool = False
+    ) -> RequestTemplate:
+        """The unchanging part of requests to `url` under this era and session.
+
+        `stays_open`: the answer is a stream without an end.
+        """
         headers = [("Host", url.host_header)]
         if not any(name.lower() == "user-agent" for name, _ in self._headers):
             headers.append(("User-Agent", "ferrule"))
         headers.append(("Accept", _ACCEPT_GET if verb == "GET" else _ACCEPT_POST))
         # A stream that stays open would hold a decoder of 40 KB, and events would wait in the server's encoder.
-        headers.append(("Accept-Encoding", "identity" if verb == "GET" else _ACCEPT_ENCODING))
+        headers.append(("Accept-Encoding", "identity" if stays_open or verb == "GET" else _ACCEPT_ENCODING))
         if verb == "POST":
             headers.append(("Content-Type", "application/json"))
         if era is not None:

@@ -5,8 +5,25 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .._core import RequestTemplate
+from .._http.redirects import Trail
 from .._protocol.era import Era
 from .call import Call, Inbound, Link
+
+
+class Way(Protocol):
+    """A listen request that was sent, on whatever transport."""
+
+    async def wait(self, slot: Any, deadline: float, /) -> None:
+        """Wait until the slot has mail or is done. Raises Expired at the deadline."""
+
+    async def answer(self, transport: Any, trail: Trail, /) -> dict[str, Any]:
+        """What ended it, once its slot is done: the JSON-RPC answer. Raises what went wrong, or Moved."""
+
+    def leave(self) -> None:
+        """Give it up; the server is told if it has not ended it itself. Never waits; idempotent."""
+
+    async def close(self, deadline: float, /) -> None:
+        """As `leave`, and see the server told. Never raises."""
 
 
 class Transport(Protocol):

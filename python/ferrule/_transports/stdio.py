@@ -95,6 +95,11 @@ class StdioTransport:
         """Nothing of a request stays the same but its envelope."""
         return
 
+    @property
+    def io(self) -> IO:
+        """Does everything that waits."""
+        return self._io
+
     # The child's life
 
     def attend(self, link: Link) -> None:
@@ -330,6 +335,26 @@ class StdioTransport:
             _log.debug("a cancellation could not be told: %s", type(error).__name__)
 
     # Beside requests
+
+    async def begin(self, call: Call, link: Link, slot: Slot) -> tuple[Child, Process]:
+        """Write a request whose answer may take for ever; waiting for it, and leaving, is the caller's business."""
+        line = encode_message(call.id, call.method.name, call.params, call.envelope or link.era.meta, call.meta, True)
+        child = await self._child_for(link, call.deadline)
+        if not self._join(child, call, slot):
+            raise LinkLost
+        process = _running(child)
+        call.sent = True
+        try:
+            await process.stream.write(line, call.deadline)
+        except OSError:
+            self.retire(child)
+        except BaseException as failure:
+            call.sent = not isinstance(failure, Unsent)
+            child.pending.pop(call.id, None)
+            if call.sent:
+                self._cancel_in_background(child, call)
+            raise
+        return child, process
 
     async def wait(self, slot: Slot, link: Link, deadline: float) -> None:
         """See `interface.Transport.wait`."""

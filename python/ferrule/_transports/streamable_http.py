@@ -378,6 +378,30 @@ class StreamableHTTP(HttpTransport):
                 return SessionExpired(f"{where}: the server does not know the session any more")
         return refusal(head, where)
 
+    # What stays open
+
+    async def open_post(self, exchange: PostExchange) -> tuple[Connection, Headers | None]:
+        """Post a call whose answer is a stream that stays open; waiting for it, and leaving, is the caller's business.
+
+        Not counted against `Limits.max_connections`.
+
+        Returns:
+            The connection, and the headers that this request alone carried.
+        """
+        call, link = exchange.call, exchange.link
+        template = self.template("POST", self._place.url, link.era, link.session_id, stays_open=True)
+        envelope = call.envelope or link.era.meta
+        fresh = await self.fresh_headers(self._place.url, "POST", call.deadline, call.headers)
+        data = template.request(call.id, call.method.name, call.name, call.params, envelope, call.meta, fresh)
+        try:
+            return await self._pool.send(exchange, data, call.deadline, bypass=True), fresh
+        finally:
+            call.sent = exchange.sent
+
+    def read_answer(self, exchange: PostExchange) -> dict[str, Any]:
+        """The answer where none of the events was it."""
+        return self._read(exchange, exchange.head, exchange.call, exchange.link)
+
     # The end
 
     async def end_session(self, link: Link, deadline: float) -> None:

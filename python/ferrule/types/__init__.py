@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .events import ResourceUpdated as ResourceUpdated
     from .events import TaskChanged as TaskChanged
     from .events import ToolsChanged as ToolsChanged
+    from .extensions import ExtensionResult as ExtensionResult
     from .input_required import InputRequiredResult as InputRequiredResult
     from .notifications import LogMessage as LogMessage
     from .notifications import Notification as Notification
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
     from .server import ListCapability as ListCapability
     from .server import ResourcesCapability as ResourcesCapability
     from .server import ServerCapabilities as ServerCapabilities
+    from .skills import Skill as Skill
+    from .skills import SkillFile as SkillFile
     from .tasks import CreateTaskResult as CreateTaskResult
     from .tasks import ListTasksResult as ListTasksResult
     from .tasks import TaskInfo as TaskInfo
@@ -99,6 +102,7 @@ _HOME = {
     "ElicitResult": "elicitation",
     "EmbeddedResource": "content",
     "Event": "events",
+    "ExtensionResult": "extensions",
     "GetPromptResult": "prompts",
     "Honored": "events",
     "Icon": "common",
@@ -140,6 +144,8 @@ _HOME = {
     "SamplingRejected": "sampling",
     "SamplingRequest": "sampling",
     "ServerCapabilities": "server",
+    "Skill": "skills",
+    "SkillFile": "skills",
     "TaskChanged": "events",
     "TaskInfo": "tasks",
     "TextContent": "content",

@@ -16,7 +16,7 @@ class Context:
         protocol_version: The revision spoken.
         round: Which round of a call the server asks in, counted from 1 (2026-07-28, basic/patterns/mrtr); None for a
             request or notification that came by itself.
-        task_id: The task that a request belongs to, or None (2025-11-25, basic/utilities/tasks).
+        task_id: The task that a request belongs to, or None (2025-11-25, basic/utilities/tasks; extensions/tasks).
         cancelled: Nobody waits for the answer any more: the server withdrew its request, its session ended or the
             client is being closed. A coroutine is cancelled then; a plain function that takes long may look here.
     """

@@ -6,6 +6,10 @@ from ._base import Value, fields, hint, optional, required
 from .common import ListResult, Result
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+_PLAIN_NAMES = {"ttlMs": "ttl", "pollIntervalMs": "pollInterval"}
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 """The statuses after which no other comes."""
@@ -22,6 +26,9 @@ class TaskInfo(Value):
         status_message: What the server says of the status, for people.
         ttl: Milliseconds from its creation for which the task is kept; None for ever, or if the server does not say.
         poll_interval: Milliseconds between two looks at it, as the server would like it.
+        result: What the call gave, as received, where the server tells it with the status (stateless era).
+        error: The JSON-RPC error that the call ended with, as received, where it tells that (stateless era).
+        input_requests: What the server needs to know to go on, by its keys, as received (stateless era).
     """
 
     __slots__ = fields(
@@ -32,6 +39,9 @@ class TaskInfo(Value):
         status_message=optional(str),
         ttl=optional(int),
         poll_interval=hint(float, None),
+        result=optional(dict),
+        error=optional(dict),
+        input_requests=optional(dict),
     )
     if TYPE_CHECKING:
         task_id: str
@@ -41,6 +51,20 @@ class TaskInfo(Value):
         status_message: str | None = None
         ttl: int | None = None
         poll_interval: float | None = None
+        result: dict[str, Any] | None = None
+        error: dict[str, Any] | None = None
+        input_requests: dict[str, Any] | None = None
+
+    @classmethod
+    def from_extension(cls, wire: Any, method: str | None = None) -> Self:
+        """As `from_wire`, from a task of the extension `io.modelcontextprotocol/tasks` (stateless era).
+
+        There two fields have other names: `ttlMs` and `pollIntervalMs`.
+        """
+        if type(wire) is dict:
+            wire = {_PLAIN_NAMES.get(name, name): item for name, item in wire.items()}
+            wire.pop("resultType", None)
+        return cls.from_wire(wire, method)
 
     @property
     def is_final(self) -> bool:

@@ -193,7 +193,7 @@ def plain_result(wire: dict[str, Any]) -> CallToolResult | None:
     if failed.__class__ is bool:
         if len(wire) == 2:
             return new_value(CallToolResult, "content", blocks, "is_error", failed)  # type: ignore[no-any-return]
-        if len(wire) == 3 and kind.__class__ is str:
+        if len(wire) == 3 and kind == "complete":
             return new_value(CallToolResult, "content", blocks, "is_error", failed, "result_type", kind)  # type: ignore[no-any-return]
     rest = _plain_rest(wire)
     return None if rest is None else new_value(CallToolResult, "content", blocks, *rest)
@@ -203,7 +203,7 @@ def _plain_rest(wire: dict[str, Any]) -> list[Any] | None:
     """Names and items of what there is beside the content; None when something is unusual."""
     rest: list[Any] = []
     for key, item in wire.items():
-        if key == "resultType" and item.__class__ is str:
+        if key == "resultType" and item == "complete":
             rest += ("result_type", item)
         elif key == "isError" and item.__class__ is bool:
             rest += ("is_error", item)
