@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from ferrule import Client
 from ferrule.auth import OAuth
 from ferrule.errors import (
     AuthDiscoveryError,
@@ -20,6 +21,7 @@ from ferrule.errors import (
     ConfigError,
 )
 from tests.auth.browsing import REDIRECT_URI, Visitor
+from tests.auth.test_concurrency import python_calls
 from tests.servers.authority import Registered
 from tests.servers.parties import Reply, refuse
 from tests.servers.protected import World
@@ -112,6 +114,16 @@ def test_calls_that_are_refused_at_once_send_the_user_to_log_in_once(
     done = flavour.together(*[lambda: client.call_tool("echo", {}).text] * 10)
     assert done == ["hello"] * 10
     assert len(visitor.sent_to) == 1
+
+
+@pytest.mark.req("A4")
+def test_a_valid_token_costs_a_call_at_most_six_function_calls(world: World, visitor: Visitor) -> None:
+    with Client(world.url, auth=visitor.oauth()) as logged_in:
+        most = min(python_calls(logged_in) for _ in range(5))
+        [token] = world.authority.tokens
+        with Client(world.url, auth=token) as plain:
+            least = min(python_calls(plain) for _ in range(5))
+    assert most - least <= 6
 
 
 # --- scopes --------------------------------------------------------------------------------------
