@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import jwt
 import pytest
 
-from ferrule.auth import OAuth
+from ferrule import Client
+from ferrule.auth import FileStore, OAuth, SigningKey
 from ferrule.errors import (
     AuthDiscoveryError,
     AuthError,
@@ -20,6 +23,7 @@ from ferrule.errors import (
     ConfigError,
 )
 from tests.auth.browsing import REDIRECT_URI, Visitor
+from tests.auth.test_concurrency import python_calls
 from tests.servers.authority import Registered
 from tests.servers.parties import Reply, refuse
 from tests.servers.protected import World
@@ -112,6 +116,16 @@ def test_calls_that_are_refused_at_once_send_the_user_to_log_in_once(
     done = flavour.together(*[lambda: client.call_tool("echo", {}).text] * 10)
     assert done == ["hello"] * 10
     assert len(visitor.sent_to) == 1
+
+
+@pytest.mark.req("A4")
+def test_a_valid_token_costs_a_call_at_most_six_function_calls(world: World, visitor: Visitor) -> None:
+    with Client(world.url, auth=visitor.oauth()) as logged_in:
+        most = min(python_calls(logged_in) for _ in range(5))
+        [token] = world.authority.tokens
+        with Client(world.url, auth=token) as plain:
+            least = min(python_calls(plain) for _ in range(5))
+    assert most - least <= 6
 
 
 # --- scopes --------------------------------------------------------------------------------------
@@ -262,6 +276,20 @@ def test_a_client_that_was_registered_beforehand_is_used_with_its_secret(
     world.authority.clients["mine"] = Registered("s3cr3t", "client_secret_basic")
     assert call(flavour, world, visitor.oauth("mine", "s3cr3t", issuer=world.authority.issuer)) == "hello"
     assert "POST /register" not in world.authority.party.paths
+
+
+def test_a_client_may_sign_in_place_of_a_secret_in_later_runs_too(
+    flavour: Flavour, world: World, visitor: Visitor, tmp_path: Path
+) -> None:
+    key = SigningKey.generate()
+    public = jwt.PyJWK({**key.public_jwk(), "alg": key.algorithm}).key
+    world.authority.clients["mine"] = Registered(None, "private_key_jwt", public, key.algorithm)
+    for _ in range(2):
+        oauth = visitor.oauth("mine", private_key=key, store=FileStore(tmp_path))
+        assert call(flavour, world, oauth) == "hello"
+        world.authority.tokens.clear()
+    kinds = [form["grant_type"] for form in world.authority.token_requests()]
+    assert kinds == ["authorization_code", "refresh_token"]
 
 
 @pytest.mark.req("A6")
