@@ -15,10 +15,10 @@ from contextvars import Context
 from math import inf
 from time import monotonic, time
 
-from . import Closing, Expired, log_failure
+from . import Closing, Expired
 from .addresses import literal, unix
 from .asyncio_connect import drop, look_up, race
-from .asyncio_flight import Flight
+from .asyncio_flight import Flight, Work, give_up, log_end
 from .asyncio_slot import Slot as Slot
 from .asyncio_stream import SocketStream
 from .single_flight import hands_over, refuse_reentry, twin
@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from typing import Any
 
     from .asyncio_listening import AsyncListener
@@ -351,7 +351,7 @@ class AsyncIO:
             failed = [task for task in tasks if task.done() and not task.cancelled() and task.exception()]
             return [task.result() for task in failed or tasks]
         finally:
-            _give_up(tasks)
+            give_up(tasks)
 
     async def fan_out(self, *coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
         """See `interface.IO.fan_out`."""
@@ -363,7 +363,7 @@ class AsyncIO:
             failed = [task for task in tasks if task in done and not task.cancelled() and task.exception()]
             return [task.result() for task in failed or tasks]
         finally:
-            _give_up(tasks)
+            give_up(tasks)
 
     def background(self, coroutine: Coroutine[Any, Any, Any], /) -> Work:
         """See `interface.IO.background`."""
@@ -376,7 +376,7 @@ class AsyncIO:
             coroutine.close()
             raise
         self._keep(task)
-        task.add_done_callback(_log)
+        task.add_done_callback(log_end)
         return Work(task)
 
     # -- single flight
@@ -476,34 +476,7 @@ class AsyncIO:
             stream.abandon()
 
 
-class Work:
-    """A background task."""
-
-    __slots__ = ("_task",)
-
-    def __init__(self, task: asyncio.Task[Any] | None) -> None:
-        self._task = task
-
-    def cancel(self) -> None:
-        """End it at its next await."""
-        if self._task is not None:
-            self._task.cancel()
-
-
-def _give_up(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-        task.add_done_callback(drop)
-
-
 def _fire(reference: weakref.ref[AsyncIO]) -> None:
     io = reference()
     if io is not None:
         io.expire()
-
-
-def _log(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        error = task.exception()
-        if error is not None and not isinstance(error, Closing):
-            log_failure("background work", error)

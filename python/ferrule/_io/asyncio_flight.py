@@ -1,4 +1,4 @@
-"""One run of a single-flight body on an event loop, in a task of its own that no waiter's end takes along.
+"""Tasks of the IO's own on an event loop: background work, and bodies of single flights that outlive their waiters.
 
 Knows tasks and contexts. Who enters, leaves and takes over is in `asyncio`.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 from contextvars import Context
 
+from . import Closing, log_failure
+from .asyncio_connect import drop
 from .single_flight import INSIDE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from typing import Any
 
     from .asyncio_slot import Slot
@@ -42,3 +44,32 @@ class Flight:
 
 async def _fly(body: Callable[[float], Awaitable[Any]], deadline: float) -> Any:
     return await body(deadline)
+
+
+class Work:
+    """A background task."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: asyncio.Task[Any] | None) -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        """End it at its next await."""
+        if self._task is not None:
+            self._task.cancel()
+
+
+def give_up(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Have them end; nobody waits for that."""
+    for task in tasks:
+        task.cancel()
+        task.add_done_callback(drop)
+
+
+def log_end(task: asyncio.Task[Any]) -> None:
+    """Say what background work failed with."""
+    if not task.cancelled():
+        error = task.exception()
+        if error is not None and not isinstance(error, Closing):
+            log_failure("background work", error)

@@ -113,7 +113,8 @@ async def call_tool(
     except (InputRequired, HeaderMismatch) as answer:
         unfinished = answer
     if unfinished is not None:
-        from .tool_calls import ToolCall, finished
+        from .calling import ToolCall
+        from .tool_calls import finished
 
         call = ToolCall(session, name, params, deadline, meta, progress, idempotent)
         return finished(session, call, await call.finish(unfinished), raise_on_error)

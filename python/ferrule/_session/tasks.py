@@ -290,8 +290,8 @@ async def _create_by_extension(
     resume: Resume | None,
     definition: Definition,
 ) -> tuple[TaskCore, float]:
+    from .calling import ToolCall
     from .extension_tasks import CREATED, DECLARED, Answered, ExtensionTask, answered, created
-    from .tool_calls import ToolCall
 
     handler, reset, timeout, max_total = wishes
     progress = None
