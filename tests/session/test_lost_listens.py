@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ferrule import AsyncClient, Client
 from ferrule.errors import (
     ConnectionClosed,
     RequestTimeout,
@@ -20,7 +24,8 @@ from ferrule.errors import (
 from ferrule.types import Missed, ResourceUpdated, ToolsChanged
 from tests.session.test_fork import play
 from tests.support import child as on_stdio
-from tests.support.listening import QUICK, TAG, Place
+from tests.support.clients import run_async
+from tests.support.listening import QUICK, TAG, HttpEars, Place
 from tests.support.pushes import Pushes, Sessions, opening, subscribing
 from tests.support.steps import answer, status, turns
 
@@ -145,31 +150,53 @@ def test_a_request_meta_that_fails_later_ends_the_subscription_with_its_error(fl
             changes.next(timeout=10)
 
 
-@pytest.mark.req("L1", "L3", "T4")
-def test_a_forgotten_client_and_its_streams_go(http: Any) -> None:
-    import gc
-    import weakref
-
-    from ferrule import Client
-
-    client = Client(http.url)
+@pytest.mark.req("L1", "T7")
+def test_a_forgotten_client_and_its_streams_go(place: Place) -> None:
+    client = Client(place.target)
     changes = client.subscribe(tools=True)
     changes.__enter__()
-    gone = weakref.ref(client)
-    [stream] = http.ears.streams
+    gone = weakref.ref(client._session)
+    reader = place.ears.opened(1)
+    reader.send("tools/list_changed")
+    changes.next(timeout=10)
     del client, changes
     gc.collect()
     assert gone() is None
-    http.ears.wait_for(lambda: http.ears.cancelled == [stream.id])
+    if isinstance(place.ears, HttpEars):
+        place.ears.wait_for(lambda: place.ears.cancelled == [reader.id])
+
+
+@pytest.mark.req("L1", "T7")
+def test_a_forgotten_client_of_a_loop_and_its_streams_go(place: Place) -> None:
+    async def body() -> None:
+        client = AsyncClient(place.target)
+        changes = client.subscribe(tools=True)
+        await changes.__aenter__()
+        gone = weakref.ref(client._session)
+        del client, changes
+        gc.collect()
+        await asyncio.sleep(0)
+        gc.collect()
+        assert gone() is None
+        if isinstance(place.ears, HttpEars):
+            await asyncio.to_thread(place.ears.wait_for, lambda: len(place.ears.cancelled) == 1)
+
+    run_async(body())
+
+
+@pytest.mark.req("L1")
+def test_a_forgotten_subscription_ends(flavour: Any, http: Any) -> None:
+    client = flavour.connect(http.url)
+    changes = client.subscribe(tools=True)
+    changes.__enter__()
+    del changes
+    gc.collect()
+    http.ears.wait_for(lambda: http.ears.cancelled == [http.ears.streams[0].id])
+    assert client.list_tools()
 
 
 @pytest.mark.req("L1", "T4")
 def test_a_cancelled_reader_and_a_cancelled_opening_have_the_server_told(http: Any) -> None:
-    import asyncio
-
-    from ferrule import AsyncClient
-    from tests.support.clients import run_async
-
     async def read(client: Any, entered: asyncio.Event) -> None:
         async with client.subscribe(tools=True) as changes:
             entered.set()
@@ -196,8 +223,6 @@ def test_a_cancelled_reader_and_a_cancelled_opening_have_the_server_told(http: A
 
 @pytest.mark.req("L1", "T4")
 def test_an_interrupt_leaves_the_block_at_once(http: Any) -> None:
-    from ferrule import Client
-
     with Client(http.url) as client:
         with pytest.raises(KeyboardInterrupt), client.subscribe(tools=True):
             raise KeyboardInterrupt

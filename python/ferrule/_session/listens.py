@@ -223,8 +223,10 @@ class Listen:
     def _retire(self) -> None:
         self._is_over = True
         session = self._session()
-        if self._listens.part(self) and session is not None and session.standing is not None:
-            session.standing.leave()
+        standing = session.standing if session is not None else None
+        # After a fork the session has another, or none.
+        if self._listens.part(self) and standing is not None and standing.listens is self._listens:
+            standing.leave()
 
     # One request
 

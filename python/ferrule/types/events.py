@@ -49,7 +49,7 @@ class ResourceUpdated(Event):
 
 
 class TaskChanged(Event):
-    """A task has another status: `notifications/tasks/status`.
+    """A task has another status: `notifications/tasks/status`, or `notifications/tasks` in the stateless era.
 
     Attributes:
         task: The task as it is now.
