@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ._handles import Task as Task
     from ._http.endpoints import Tcp as Tcp
     from ._http.endpoints import Unix as Unix
+    from ._io.memory_cache import MemoryCache as MemoryCache
+    from ._session.cache import CacheInfo as CacheInfo
+    from ._session.cache import ResponseCache as ResponseCache
     from ._session.retry import Retry as Retry
     from ._transports.byte_stream import ByteStream as ByteStream
     from ._transports.command import Stdio as Stdio
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from .client import Client as Client
     from .errors import FerruleError as FerruleError
     from .limits import Limits as Limits
+    from .redis_cache import RedisCache as RedisCache
     from .types.elicitation import ElicitResult as ElicitResult
     from .types.roots import Root as Root
     from .types.sampling import CreateMessageResult as CreateMessageResult
@@ -39,11 +43,15 @@ _HOMES = {
     "AsyncSubscription": "_async_handles",
     "AsyncTask": "_async_handles",
     "ByteStream": "_transports.byte_stream",
+    "CacheInfo": "_session.cache",
     "Client": "client",
     "CreateMessageResult": "types.sampling",
     "ElicitResult": "types.elicitation",
     "FerruleError": "errors",
     "Limits": "limits",
+    "MemoryCache": "_io.memory_cache",
+    "RedisCache": "redis_cache",
+    "ResponseCache": "_session.cache",
     "Retry": "_session.retry",
     "Root": "types.roots",
     "SamplingRejected": "types.sampling",
@@ -60,11 +68,15 @@ __all__ = [
     "AsyncSubscription",
     "AsyncTask",
     "ByteStream",
+    "CacheInfo",
     "Client",
     "CreateMessageResult",
     "ElicitResult",
     "FerruleError",
     "Limits",
+    "MemoryCache",
+    "RedisCache",
+    "ResponseCache",
     "Retry",
     "Root",
     "SamplingRejected",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ._async_handles import AsyncSubscription, AsyncTask
     from ._io.interface import IO
+    from ._session.cacheable import CacheMode
     from ._session.settings import Unset
     from .types import (
         CallToolResult,
@@ -90,13 +91,17 @@ class AsyncClient(AsyncLists):
 
     # Asking
 
-    async def discover(self, *, timeout: Timeout = UNSET) -> DiscoverResult:
+    async def discover(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> DiscoverResult:
         """What the server says of itself (2026-07-28, server/discover); in the handshake era, what it said at first.
+
+        Args:
+            timeout: Seconds; default the client's.
+            cache: As for `list_tools`.
 
         Raises:
             FerruleError: See `connect` and `call_tool`.
         """
-        return await features.discover(self._session, timeout)
+        return await features.discover(self._session, timeout, cache)
 
     async def ping(self, *, timeout: Timeout = UNSET) -> None:
         """See that the server answers. In the stateless era, which has no ping, by `server/discover`.
@@ -163,7 +168,12 @@ class AsyncClient(AsyncLists):
         )
 
     async def read_resource(
-        self, uri: str, *, timeout: Timeout = UNSET, meta: Mapping[str, Any] | None = None
+        self,
+        uri: str,
+        *,
+        timeout: Timeout = UNSET,
+        meta: Mapping[str, Any] | None = None,
+        cache: CacheMode = "use",
     ) -> ReadResourceResult:
         """Read a resource (server/resources, Reading Resources).
 
@@ -171,12 +181,13 @@ class AsyncClient(AsyncLists):
             uri: The resource's URI.
             timeout: Seconds; default the client's.
             meta: Members of `_meta` for this request.
+            cache: As for `list_tools`.
 
         Raises:
             RPCError: `is_resource_not_found` tells the commonest.
             FerruleError: See `call_tool`.
         """
-        return await features.read_resource(self._session, uri, timeout=timeout, meta=meta)
+        return await features.read_resource(self._session, uri, timeout=timeout, meta=meta, cache=cache)
 
     async def get_prompt(
         self,

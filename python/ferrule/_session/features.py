@@ -37,16 +37,22 @@ async def connect(session: Session, timeout: Timeout = UNSET) -> None:
     await session.link_by(session.deadline(timeout), "connect")
 
 
-async def discover(session: Session, timeout: Timeout = UNSET) -> DiscoverResult:
+async def discover(session: Session, timeout: Timeout = UNSET, cache: str = "use") -> DiscoverResult:
     """Ask a stateless server about itself; of a handshake server, say what `initialize` told."""
+    from .cacheable import Question, answer, check_mode
+
     session.enter()
+    check_mode(cache)
     deadline = session.deadline(timeout)
     link = await session.link_by(deadline, "server/discover")
     if link.era.handshake:
         return types.DiscoverResult.from_wire(_as_discovered(link), method="initialize")
-    result = await session.perform(methods.DISCOVER, None, deadline=deadline)
-    discovered = types.DiscoverResult.from_wire(result, method="server/discover")
-    take_discovered(link, result)
+
+    def read(result: dict[str, Any]) -> DiscoverResult:
+        return types.DiscoverResult.from_wire(result, method="server/discover")
+
+    discovered: DiscoverResult = await answer(session, Question(methods.DISCOVER, None, read), deadline, cache)
+    take_discovered(session.link or link, discovered.to_wire())
     return discovered
 
 
@@ -119,18 +125,21 @@ async def read_resource(
     *,
     timeout: Timeout = UNSET,
     meta: Mapping[str, Any] | None = None,
+    cache: str = "use",
 ) -> ReadResourceResult:
     """Read a resource."""
+    from .cacheable import Question, answer, check_mode
+
     session.enter()
     check_text(uri, "uri")
-    result = await session.perform(
-        methods.RESOURCES_READ,
-        dumps({"uri": uri}, "params"),
-        name=uri,
-        meta=meta,
-        deadline=session.deadline(timeout),
-    )
-    return types.ReadResourceResult.from_wire(result, method="resources/read")
+    check_mode(cache)
+
+    def read(result: dict[str, Any]) -> ReadResourceResult:
+        return types.ReadResourceResult.from_wire(result, method="resources/read")
+
+    question = Question(methods.RESOURCES_READ, dumps({"uri": uri}, "params"), read, name=uri, meta=meta)
+    found: ReadResourceResult = await answer(session, question, session.deadline(timeout), cache)
+    return found
 
 
 async def get_prompt(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from .._protocol.methods import Method
     from .._transports.call import Link
+    from ..types.events import Honored
     from .changes import Changes
     from .kept import KeptLists
     from .session import Session
@@ -114,6 +115,12 @@ class Standing:
             self.tasks.heard(method, params)
         if self.changes is not None:
             self.changes.heard(method, params)
+
+    def missed(self, honored: Honored) -> None:
+        """Changes of this kind may have gone unheard: what is kept may be out of date."""
+        caching = self.session.peer.caching
+        if caching is not None:
+            caching.missed(self.session, honored)
 
     def lost(self) -> None:
         """The link is no good any more: whoever waits for what came on it should know."""

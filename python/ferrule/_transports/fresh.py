@@ -50,10 +50,14 @@ class Fresh:
             if not isinstance(token, str) or not token.isascii() or not token.isprintable():
                 raise ConfigError(f"{self._label}: the function given as auth must return printable ASCII text")
             headers.append(("Authorization", f"Bearer {token}"))
-        cookies = self._jar.line(url)
+        cookies = self.cookies(url)
         if cookies is not None:
             headers.append(("Cookie", cookies))
         return headers
+
+    def cookies(self, url: Url) -> str | None:
+        """The cookies that a request would carry now."""
+        return self._jar.line(url)
 
     def take(self, head: ResponseHead, url: Url) -> None:
         """Keep the cookies of an answer of the server's; those of a proxy that wants credentials are none of its."""
