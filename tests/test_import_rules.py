@@ -30,6 +30,7 @@ LAYERS = {
     "_handles": 6,
     "_async_handles": 6,
     "_target": 6,
+    "redis_cache": 6,
     "group": 6,
     "config": 6,
     "_io": 5,
@@ -54,6 +55,7 @@ LAYERS = {
 UPWARD_ALLOWED = {
     ("_json", "_wire"),  # the slow-path flags of messages
     ("types.tools", "_wire"),  # values filled in one call (benches/calls.py)
+    ("types._kept_tools", "_wire"),
 }
 
 WORLD = {

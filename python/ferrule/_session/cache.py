@@ -24,7 +24,7 @@ else:
     Protocol = object
 
 ANSWER = b"a"
-STALE = b"s"
+COPY = b"s"
 MARK = b"m"
 """What keys begin with: answers, their copies for `stale_if_error`, marks."""
 
@@ -32,6 +32,13 @@ MARK_SIZE = 16
 _VERSION = b"ferrule1"
 _DIGEST = 20
 _PUBLIC, _PRIVATE = b"+", b"-"
+
+STALE = {
+    "notifications/tools/list_changed": ("tools/list",),
+    "notifications/prompts/list_changed": ("prompts/list",),
+    "notifications/resources/list_changed": ("resources/list", "resources/templates/list", "resources/read"),
+}
+"""Which answers a notification puts out of date: all of these methods'."""
 
 
 class ResponseCache(Protocol):

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
 _MODES = ("use", "refresh", "bypass")
 
-STALE = {
-    "notifications/tools/list_changed": ("tools/list",),
-    "notifications/prompts/list_changed": ("prompts/list",),
-    "notifications/resources/list_changed": ("resources/list", "resources/templates/list", "resources/read"),
-}
-"""Which answers a notification puts out of date: all of these methods'."""
-
 
 class Question:
     """A request as far as its answer depends on it.
@@ -91,7 +84,8 @@ async def _ask_unhinted(session: Session, question: Question, deadline: float, c
     """Ask a server that gave no hints so far: nothing is weighed until it does."""
     result = await session.perform(question.method, question.params, deadline, question.name, question.meta)
     if "ttlMs" in result:
-        caching.unhinted.discard(question.method.name)
+        with session.io.mutex():
+            caching.unhinted.discard(question.method.name)
     return question.read(result)
 
 

@@ -3,7 +3,7 @@
 Specification: 2026-07-28, server/utilities/caching. The rules:
 
 * An answer is filed under all that may have influenced it: endpoint, revision, method, parameters, and `_meta` but for
-  what cannot (`_IGNORED`). A private one also under a keyed hash of whatever can tell the server who asks; one whose
+  what cannot (`filing`). A private one also under a keyed hash of whatever can tell the server who asks; one whose
   asker cannot be told is not kept.
 * It is fresh for `ttlMs` from the time it came, within `Limits.max_cache_age`. Without that hint it is not kept.
 * A notification that a list changed, or a resource, drops what it is about before anybody else hears of it.
@@ -19,13 +19,11 @@ from __future__ import annotations
 
 import os
 
-from .. import _log
 from .._io import Closing, Expired
 from .._json import canonical, loads
 from .._protocol import envelope
 from .._protocol.envelope import without_reserved
 from ..errors import (
-    ConfigError,
     ConnectError,
     ConnectionClosed,
     FerruleError,
@@ -34,55 +32,24 @@ from ..errors import (
     ServerExited,
 )
 from . import cache
-from .cacheable import STALE
+from .cache import STALE, CacheInfo
+from .filing import READ, Filing
 from .retry import transient
 from .settings import Unset
 from .special import Evaluation, Special
+from .store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from .._protocol.era import Era
     from .._transports.call import Link
     from ..types.events import Honored
     from .cacheable import Question
     from .session import Session
 
-_IGNORED = frozenset(
-    {envelope.PROTOCOL_VERSION, envelope.LOG_LEVEL, envelope.PROGRESS_TOKEN, "traceparent", "tracestate"}
-)
-"""Members of `_meta` that no answer depends on. (The revision is in the key anyway.)"""
-
-_READ = "resources/read"
 _METHODS = tuple({method for methods in STALE.values() for method in methods} | {"server/discover"})
-_MOST_PARENTS = 32
-"""Of a resource that changed, how many that it may be a part of are dropped one by one."""
-_MOST_PENDING = 1024
-"""Marks that wait for a store that is out of reach; beyond, whole methods do."""
-
-
-class Keys:
-    """Where the answer to one attempt is filed.
-
-    Attributes:
-        public: For everybody.
-        private: For this caller; None when nobody can tell who that is.
-        marks: The keys of the marks it stands under.
-    """
-
-    __slots__ = ("marks", "private", "public")
-
-    def __init__(self, public: bytes, private: bytes | None, marks: list[bytes]) -> None:
-        self.public = public
-        self.private = private
-        self.marks = marks
-
-    @property
-    def both(self) -> list[bytes]:
-        """The keys of answers."""
-        return [self.public] if self.private is None else [self.public, self.private]
 
 
 class Reserved(Evaluation):
@@ -122,13 +89,13 @@ class Weighed(Special):
         self._session = session
         self.question = question
         given = {**evaluated, **without_reserved(question.meta)} if question.meta else evaluated
-        self.keys = self.filed = caching.keys(session, link, question, given)
+        self.keys = self.filed = caching.filing.keys(session, link, question, given)
         self.marks: bytes | None = None
         self.found: set[bytes] = set()
 
     def note(self, meta: Mapping[str, Any], link: Link) -> None:
         """See `Special.note`."""
-        self.filed = self._caching.keys(self._session, link, self.question, meta)
+        self.filed = self._caching.filing.keys(self._session, link, self.question, meta)
 
 
 def _evaluate(session: Session) -> tuple[dict[str, Any], Reserved | None]:
@@ -159,54 +126,28 @@ class Caching:
 
     Attributes:
         store: Where answers lie.
+        filing: Under what.
         unhinted: Methods whose answers came without `ttlMs`.
     """
 
-    __slots__ = (
-        "_drops",
-        "_flushing",
-        "_here",
-        "_pending",
-        "_plain",
-        "_secret",
-        "_troubled",
-        "hits",
-        "misses",
-        "stale_hits",
-        "store",
-        "unhinted",
-    )
+    __slots__ = ("filing", "hits", "misses", "stale_hits", "store", "unhinted")
 
     def __init__(self, session: Session) -> None:
         given, limits = session.settings.cache, session.settings.limits
-        self.store: Any = given
         if isinstance(given, Unset):
-            self.store = session.io.memory_cache(limits.max_cache_bytes, limits.max_cache_entries)
+            given = session.io.memory_cache(limits.max_cache_bytes, limits.max_cache_entries)
+        self.store = Store(given, lambda session: [self.filing.mark(session, method) for method in _METHODS])
+        self.filing = Filing(self.store.secret)
         self.unhinted: set[str] = set()
         self.hits = self.stale_hits = self.misses = 0
-        self._here = os.urandom(16)
-        """Stands for this client, where nothing that others could know does."""
-        self._secret = cache.as_secret(getattr(self.store, "secret", None) or self._here)
-        self._plain: tuple[Era, bytes] | None = None
-        self._drops = 0
-        """Counts up whenever something was dropped: who asks later shares no request with who asked before."""
-        self._pending: dict[bytes, int] = {}
-        """Marks that the store is still to delete, with the drop that wanted it. Nothing under them is served."""
-        self._flushing = False
-        self._troubled = False
 
     def __repr__(self) -> str:
         return f"<Caching: {self.hits} hits, {self.misses} misses>"
 
-    def info(self) -> cache.CacheInfo:
+    def info(self) -> CacheInfo:
         """See `cacheable.info`."""
-        return cache.CacheInfo(
-            self.hits,
-            self.stale_hits,
-            self.misses,
-            getattr(self.store, "answers", None),
-            getattr(self.store, "size", None),
-        )
+        held, taken = self.store.size
+        return CacheInfo(self.hits, self.stale_hits, self.misses, held, taken)
 
     # Asking
 
@@ -215,7 +156,7 @@ class Caching:
         session.check_open()
         # What changed may have arrived already, and nobody has read it.
         session.transport.poll()
-        drops = self._drops
+        drops = self.store.drops
         weighed = Weighed(self, session, link, question)
         found = await self._look(session, weighed, weighed.keys.both)
         if found is not None and mode == "use":
@@ -297,14 +238,15 @@ class Caching:
         """What may be served although its time is over, because the server cannot be asked just now."""
         if not session.settings.stale_if_error or session.peer.closed or not _passes(error):
             return None
-        return await self._look(session, weighed, [cache.STALE + key[1:] for key in weighed.keys.both])
+        return await self._look(session, weighed, [cache.COPY + key[1:] for key in weighed.keys.both])
 
     # Keeping
 
     def _lifetime(self, session: Session, question: Question, result: Mapping[str, Any]) -> float:
         """For how many seconds the server lets an answer be used."""
         if "ttlMs" not in result:
-            self.unhinted.add(question.method.name)
+            with session.io.mutex():
+                self.unhinted.add(question.method.name)
             return 0.0
         ttl = result["ttlMs"]
         if type(ttl) is not int or ttl <= 0:
@@ -327,15 +269,15 @@ class Caching:
         if seconds <= 0:
             return None
         value = cache.wrap(key, weighed.marks, public, packed)
-        await self._call(session, self.store.put, key, value, seconds)
+        await self.store.put(session, key, value, seconds)
         if session.settings.stale_if_error:
-            copy = cache.STALE + key[1:]
+            copy = cache.COPY + key[1:]
             later = seconds + session.settings.stale_if_error
-            await self._call(session, self.store.put, copy, cache.wrap(copy, weighed.marks, public, packed), later)
+            await self.store.put(session, copy, cache.wrap(copy, weighed.marks, public, packed), later)
         # What was filed under the other scope would go on being served.
         others = [other for other in weighed.found if other != key]
         if others:
-            await self._call(session, self.store.delete, others)
+            await self.store.delete(session, others)
         return packed
 
     # Looking
@@ -343,7 +285,7 @@ class Caching:
     async def _look(self, session: Session, weighed: Weighed, keys: list[bytes]) -> Any:
         """The kept answer, read; None if there is none that may be served. Notes the marks to ask under."""
         marks = weighed.keys.marks
-        values = await self._get(session, [*marks, *keys])
+        values = await self.store.get(session, [*marks, *keys])
         if values is None:
             return None
         known, answers = values[: len(marks)], values[len(marks) :]
@@ -359,7 +301,7 @@ class Caching:
                 try:
                     return _unpack(weighed.question, packed)
                 except (FerruleError, ValueError, TypeError) as error:
-                    self._complain(error)
+                    self.store.complain(error)
         return None
 
     async def _complete(self, session: Session, keys: list[bytes], known: list[bytes | None]) -> bytes | None:
@@ -369,57 +311,14 @@ class Caching:
             if type(mark) is not bytes or len(mark) != cache.MARK_SIZE:
                 mark = os.urandom(cache.MARK_SIZE)
                 lifetime = 2 * session.settings.limits.max_cache_age + session.settings.stale_if_error
-                if not await self._call(session, self.store.put, key, mark, lifetime):
+                if not await self.store.put(session, key, mark, lifetime):
                     return None
             marks.append(mark)
         return b"".join(marks)
 
     async def _marks(self, session: Session, keys: list[bytes]) -> bytes | None:
-        values = await self._get(session, keys)
+        values = await self.store.get(session, keys)
         return None if values is None or None in values else b"".join(values)
-
-    # The store
-
-    async def _get(self, session: Session, keys: list[bytes]) -> Any:
-        """What the store has under these keys; None when it cannot be trusted with them now."""
-        if self._pending and not await self.flush(session):
-            return None
-        values: list[Any] = []
-
-        async def get(keys: list[bytes]) -> None:
-            values.extend(await self._own(session, self.store.get, keys))
-
-        if not await self._guarded(get(keys)) or len(values) != len(keys):
-            return None
-        return values
-
-    async def _call(self, session: Session, method: Callable[..., Any], *args: Any) -> bool:
-        """Have the store do something. Did it?"""
-        return await self._guarded(self._own(session, method, *args))
-
-    async def _guarded(self, work: Any) -> bool:
-        try:
-            await work
-        except (ConfigError, Expired, Closing):
-            raise
-        except Exception as error:
-            self._complain(error)
-            return False
-        return True
-
-    async def _own(self, session: Session, method: Callable[..., Any], *args: Any) -> Any:
-        """Run a method of the store's, which is the user's code."""
-        given = await session.io.call(method, *args)
-        if session.io.blocking and hasattr(given, "__await__"):
-            if hasattr(given, "close"):
-                given.close()
-            raise ConfigError("cache: this store's methods are asynchronous; a Client needs one whose methods are not")
-        return given
-
-    def _complain(self, error: Exception) -> None:
-        level = _log.debug if self._troubled else _log.warning
-        self._troubled = True
-        level("the response cache failed (%s): calls go to the server", type(error).__name__)
 
     # Dropping: called by whoever reads from the server, so it neither raises nor waits
 
@@ -430,7 +329,7 @@ class Caching:
         elif method == "notifications/resources/updated" and params is not None:
             uri = params.get("uri")
             if isinstance(uri, str):
-                self._drop_marks(session, self._marks_about(session, uri))
+                self.store.drop(session, self.filing.marks_about(session, uri))
 
     def missed(self, session: Session, honored: Honored) -> None:
         """Drop all that may have changed while nobody heard it."""
@@ -440,122 +339,17 @@ class Caching:
                 self.drop(session, STALE[f"notifications/{name}/list_changed"])
         if honored.uris and not honored.resources:
             # A resource counts as changed when a part of it has: which were read nobody knows.
-            self.drop(session, (_READ,))
+            self.drop(session, (READ,))
 
     def drop(self, session: Session, methods: Iterable[str]) -> None:
         """Drop all answers to these methods, whoever asked."""
-        self._drop_marks(session, [self._mark(session, method) for method in methods])
+        self.store.drop(session, [self.filing.mark(session, method) for method in methods])
 
     def clear(self, session: Session) -> None:
         """Drop all that this client may have kept."""
         self.drop(session, _METHODS)
         if isinstance(session.settings.cache, Unset):
-            self.store.clear()
-
-    def _drop_marks(self, session: Session, marks: list[bytes]) -> None:
-        at_once = getattr(self.store, "never_waits", False)
-        with session.io.mutex():
-            self._drops += 1
-            self._pending.update(dict.fromkeys(marks, self._drops))
-            if len(self._pending) > _MOST_PENDING:
-                self._pending = dict.fromkeys([self._mark(session, method) for method in _METHODS], self._drops)
-            pending = dict(self._pending)
-            begin = not at_once and not self._flushing
-            if begin:
-                self._flushing = True
-        if at_once:
-            self._drop_at_once(session, pending)
-        elif begin:
-            session.io.background(self._flush_later(session))
-
-    def _drop_at_once(self, session: Session, pending: dict[bytes, int]) -> None:
-        try:
-            self.store.delete(list(pending))
-        except Exception as error:
-            self._complain(error)
-        else:
-            self._deleted(session, pending)
-
-    async def _flush_later(self, session: Session) -> None:
-        """Tell the store, also for the others who share it, before anybody asks."""
-        try:
-            while self._pending and await self.flush(session):
-                pass
-        finally:
-            with session.io.mutex():
-                self._flushing = False
-
-    async def flush(self, session: Session) -> bool:
-        """Have the store delete what it is to delete. Did it?"""
-        with session.io.mutex():
-            pending = dict(self._pending)
-        if not pending:
-            return True
-        if not await self._call(session, self.store.delete, list(pending)):
-            return False
-        self._deleted(session, pending)
-        return True
-
-    def _deleted(self, session: Session, pending: dict[bytes, int]) -> None:
-        with session.io.mutex():
-            for key, drop in pending.items():
-                if self._pending.get(key) == drop:
-                    del self._pending[key]
-
-    # Keys
-
-    def keys(self, session: Session, link: Link, question: Question, meta: Mapping[str, Any]) -> Keys:
-        """Where the answer is filed to a question that is asked under `link` with these members of `_meta`."""
-        method = question.method.name
-        about = [
-            *self._endpoint(session),
-            link.era.revision.encode(),
-            method.encode(),
-            question.params or b"",
-            self._fingerprint(link.era, meta),
-        ]
-        public = cache.ANSWER + cache.digest(about)
-        caller = session.transport.caller()
-        private = None
-        if caller is not None:
-            shown, shared = caller
-            about += [shown, b"" if shared else self._here]
-            private = cache.ANSWER + cache.digest(about, self._secret)
-        marks = [self._mark(session, method)]
-        if method == _READ:
-            marks.append(self._mark(session, method, question.name))
-        return Keys(public, private, marks)
-
-    def _mark(self, session: Session, method: str, uri: str | None = None) -> bytes:
-        about = [*self._endpoint(session), method.encode()]
-        if uri is not None:
-            about.append(uri.encode("utf-8", "surrogatepass"))
-        return cache.MARK + cache.digest(about)
-
-    def _marks_about(self, session: Session, uri: str) -> list[bytes]:
-        """The marks of a resource and of those that it may be a part of (server/resources, Subscriptions)."""
-        ends = [place for place, letter in enumerate(uri) if letter in "/?#"]
-        if len(ends) > _MOST_PARENTS:
-            return [self._mark(session, _READ)]
-        whole = {uri, *(uri[:end] for end in ends), *(uri[: end + 1] for end in ends)}
-        return [self._mark(session, _READ, one) for one in whole]
-
-    def _endpoint(self, session: Session) -> tuple[bytes, ...]:
-        """The server; one that only this client reaches is nobody else's."""
-        endpoint = session.transport.endpoint()
-        return (endpoint,) if endpoint is not None else (b"", self._here)
-
-    def _fingerprint(self, era: Era, meta: Mapping[str, Any]) -> bytes:
-        """What of `_meta` an answer may depend on, as a digest."""
-        plain = self._plain
-        if not meta and plain is not None and plain[0] is era:
-            return plain[1]
-        whole = {**era.envelope.to_meta(), **meta}  # type: ignore[attr-defined]  # a `StatelessEra`
-        effective = {key: value for key, value in whole.items() if key not in _IGNORED}
-        found = cache.digest([canonical(effective, "_meta")])
-        if not meta:
-            self._plain = (era, found)
-        return found
+            self.store.given.clear()
 
     def _count(self, what: str, session: Session) -> None:
         with session.io.mutex():

@@ -5,8 +5,7 @@ Knows pages as JSON bytes, so that nothing a caller does to a list reaches them.
 
 from __future__ import annotations
 
-from .cache import pack, unpack
-from .cacheable import STALE
+from .cache import STALE, pack, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

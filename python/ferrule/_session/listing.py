@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .arguments import Timeout
-    from .kept import KeptLists
+    from .kept import KeptLists, Page
     from .session import Session
 
 
@@ -113,15 +113,15 @@ async def _find_page(session: Session, listing: Listing, cursor: str | None, dea
     # That a list changed may have arrived already, and nobody has read it.
     session.transport.poll()
     page = kept.get((listing.method.name, cursor), link) if cache == "use" else None
-    return (
-        await _fetch_once(session, question, cursor, deadline, kept) if page is None else question.read(page.result())
-    )
+    if page is None:
+        page = await _fetch_kept(session, question, cursor, deadline, kept, alone=cache == "refresh")
+    return question.read(page.result())
 
 
-async def _fetch_once(
-    session: Session, question: Question, cursor: str | None, deadline: float, kept: KeptLists
-) -> Any:
-    """A page that is not kept, fetched once for all who miss it at the same time."""
+async def _fetch_kept(
+    session: Session, question: Question, cursor: str | None, deadline: float, kept: KeptLists, alone: bool
+) -> Page:
+    """A page that is not kept yet, fetched once for all who miss it at the same time; `alone`: for this caller."""
     from .kept import Page
 
     key = (question.method.name, cursor)
@@ -135,13 +135,15 @@ async def _fetch_once(
         kept.put(key, page, version)
         return page
 
+    if alone:
+        return await fetch(deadline)
     try:
         page: Page = await session.io.once((kept, key), fetch, deadline)
+        return page
     except Expired:
         raise RequestTimeout(f"{key[0]} at {session.label}: no answer within the timeout", request_sent=True) from None
     except Closing:
         raise ConnectionClosed(f"{key[0]} at {session.label}: the client was closed", request_sent=True) from None
-    return question.read(page.result())
 
 
 def _read(listing: Listing, result: dict[str, Any]) -> Any:
