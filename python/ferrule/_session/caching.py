@@ -17,6 +17,7 @@ Nothing here knows how keys and values look in a store (`cache`), nor stores the
 
 from __future__ import annotations
 
+import math
 import os
 
 from .._io import Closing, Expired
@@ -41,7 +42,7 @@ from .store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from .._transports.call import Link
@@ -50,24 +51,6 @@ if TYPE_CHECKING:
     from .session import Session
 
 _METHODS = tuple({method for methods in STALE.values() for method in methods} | {"server/discover"})
-
-
-class Reserved(Evaluation):
-    """What `request_meta` gave for one operation's look into the cache, for the operation's first request.
-
-    Later attempts evaluate in the same context: a shared request runs in a task of its own.
-    """
-
-    __slots__ = ("_again",)
-
-    def __init__(self, meta: dict[str, Any], again: Callable[[], dict[str, Any]]) -> None:
-        super().__init__(meta)
-        self._again = again
-
-    def spend(self) -> dict[str, Any] | None:
-        """The members of `_meta` for one attempt."""
-        meta = super().spend()
-        return meta if meta is not None else self._again()
 
 
 class Weighed(Special):
@@ -98,16 +81,13 @@ class Weighed(Special):
         self.filed = self._caching.filing.keys(self._session, link, self.question, meta)
 
 
-def _evaluate(session: Session) -> tuple[dict[str, Any], Reserved | None]:
+def _evaluate(session: Session) -> tuple[dict[str, Any], Evaluation | None]:
     """One evaluation of `request_meta`, and the same for the request."""
     if session.view.request_meta is None:
         return {}, None
     # A copy: what is weighed must not change before it is sent.
     evaluated = loads(canonical(session.evaluate(), "request_meta"))
-    from contextvars import copy_context
-
-    context = copy_context()
-    return evaluated, Reserved(evaluated, lambda: context.run(session.evaluate))
+    return evaluated, Evaluation(evaluated)
 
 
 class Outcome:
@@ -120,6 +100,16 @@ class Outcome:
         self.packed = packed
         self.error = error
 
+    def give(self) -> Any:
+        """The answer, or the error raised."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+_INTERRUPTED = Outcome(error=InterruptedError())
+"""The caller of a request that several wait for gave it up."""
+
 
 class Caching:
     """One for each client, whatever its views.
@@ -130,7 +120,7 @@ class Caching:
         unhinted: Methods whose answers came without `ttlMs`.
     """
 
-    __slots__ = ("filing", "hits", "misses", "stale_hits", "store", "unhinted")
+    __slots__ = ("_flights", "_kept", "filing", "hits", "misses", "stale_hits", "store", "unhinted")
 
     def __init__(self, session: Session) -> None:
         given, limits = session.settings.cache, session.settings.limits
@@ -139,6 +129,10 @@ class Caching:
         self.store = Store(given, lambda session: [self.filing.mark(session, method) for method in _METHODS])
         self.filing = Filing(self.store.secret)
         self.unhinted: set[str] = set()
+        self._flights: dict[Any, list[Any]] = {}
+        """Of each question that is being asked, who waits for the answer."""
+        self._kept = 0
+        """Counts up whenever something was kept."""
         self.hits = self.stale_hits = self.misses = 0
 
     def __repr__(self) -> str:
@@ -156,54 +150,79 @@ class Caching:
         session.check_open()
         # What changed may have arrived already, and nobody has read it.
         session.transport.poll()
-        drops = self.store.drops
+        before = (self.store.drops, self._kept)
         weighed = Weighed(self, session, link, question)
         found = await self._look(session, weighed, weighed.keys.both)
         if found is not None and mode == "use":
             self._count("hits", session)
-            return self._served(found, link)
+            return self._served(found.value, link)
         self._count("misses", session)
         if mode != "use":
-            return self._outcome(await self._ask(session, weighed, deadline))
+            return (await self._ask(session, weighed, deadline)).give()
         try:
             if weighed.keys.private is None:
-                return self._outcome(await self._ask(session, weighed, deadline))
-            return await self._ask_together(session, weighed, deadline, drops)
+                return (await self._ask(session, weighed, deadline)).give()
+            return await self._ask_together(session, weighed, deadline, *before)
         except FerruleError as error:
             stale = await self._after(error, session, weighed)
             if stale is None:
                 raise
         self._count("stale_hits", session)
-        return self._served(stale, link)
+        return self._served(stale.value, link)
 
-    async def _ask_together(self, session: Session, weighed: Weighed, deadline: float, drops: int) -> Any:
-        """One request for all who miss this answer now."""
-        led = False
+    async def _ask_together(self, session: Session, weighed: Weighed, deadline: float, drops: int, kept: int) -> Any:
+        """One request for all who miss this answer now.
 
-        async def lead(by: float) -> Outcome:
-            nonlocal led
-            led = True
-            return await self._ask(session, weighed, by)
+        Not by `io.once`: what the first sends is its own operation, in its own context. It ends with its caller, who
+        may be cancelled, and then somebody else's begins.
 
+        Args:
+            session: Who asks.
+            weighed: What.
+            deadline: When to give up.
+            drops: What had been dropped when this one looked.
+            kept: What had been kept.
+        """
+        key = (drops, weighed.keys.private)
         while True:
-            outcome: Outcome = await self._once(session, weighed, lead, deadline, drops)
-            if led:
-                return self._outcome(outcome)
+            slot = session.io.slot()
+            with session.io.mutex():
+                followers = self._flights.get(key)
+                if followers is None:
+                    self._flights[key] = []
+                else:
+                    followers.append(slot)
+            if followers is None:
+                return (await self._lead(session, weighed, deadline, key, kept)).give()
+            outcome = await self._follow(session, weighed, slot, deadline)
             if outcome.packed is not None:
                 return _unpack(weighed.question, outcome.packed)
             if outcome.error is None:  # not to be shared
-                return self._outcome(await self._ask(session, weighed, deadline))
+                return (await self._ask(session, weighed, deadline)).give()
 
-    async def _once(self, session: Session, weighed: Weighed, lead: Any, deadline: float, drops: int) -> Outcome:
+    async def _lead(self, session: Session, weighed: Weighed, deadline: float, key: Any, kept: int) -> Outcome:
+        outcome = _INTERRUPTED
+        try:
+            # What this one missed may have been kept since.
+            found = await self._look(session, weighed, weighed.keys.both) if kept != self._kept else None
+            outcome = found or await self._ask(session, weighed, deadline)
+            return outcome
+        finally:
+            with session.io.mutex():
+                followers = self._flights.pop(key)
+            for slot in followers:
+                slot.set(outcome)
+
+    async def _follow(self, session: Session, weighed: Weighed, slot: Any, deadline: float) -> Outcome:
         where = f"{weighed.question.method.name} at {session.label}"
         try:
-            flight = (self, drops, weighed.keys.private)
-            outcome: Outcome = await session.io.once(flight, lead, deadline)
-            return outcome
+            await session.io.wait(slot, deadline)
         except Expired:
             raise RequestTimeout(f"{where}: no answer within the timeout", request_sent=True) from None
         except Closing:
             raise ConnectionClosed(f"{where}: the client was closed", request_sent=True) from None
+        outcome: Outcome = slot.result()
+        return outcome
 
     async def _ask(self, session: Session, weighed: Weighed, deadline: float) -> Outcome:
         """Send the request and keep its answer. An error is an outcome too: of this attempt, and nobody else's."""
@@ -220,13 +239,8 @@ class Caching:
         packed = None
         if seconds > 0:
             packed = await self._keep(session, weighed, result, received + seconds)
-        return Outcome(value, packed)
-
-    @staticmethod
-    def _outcome(outcome: Outcome) -> Any:
-        if outcome.error is not None:
-            raise outcome.error
-        return outcome.value
+        # A later attempt may have asked for something else than those who wait.
+        return Outcome(value, packed if weighed.filed.private == weighed.keys.private else None)
 
     def _served(self, value: Any, link: Link) -> Any:
         """A kept answer says who the server is as any other does."""
@@ -234,7 +248,7 @@ class Caching:
             link.server_info = info
         return value
 
-    async def _after(self, error: FerruleError, session: Session, weighed: Weighed) -> Any:
+    async def _after(self, error: FerruleError, session: Session, weighed: Weighed) -> Outcome | None:
         """What may be served although its time is over, because the server cannot be asked just now."""
         if not session.settings.stale_if_error or session.peer.closed or not _passes(error):
             return None
@@ -277,12 +291,14 @@ class Caching:
         # What was filed under the other scope would go on being served.
         others = [other for other in weighed.found if other != key]
         if others:
-            await self.store.delete(session, others)
+            await self.store.delete(session, [*others, *(cache.COPY + other[1:] for other in others)])
+        with session.io.mutex():
+            self._kept += 1
         return packed
 
     # Looking
 
-    async def _look(self, session: Session, weighed: Weighed, keys: list[bytes]) -> Any:
+    async def _look(self, session: Session, weighed: Weighed, keys: list[bytes]) -> Outcome | None:
         """The kept answer, read; None if there is none that may be served. Notes the marks to ask under."""
         marks = weighed.keys.marks
         values = await self.store.get(session, [*marks, *keys])
@@ -299,26 +315,41 @@ class Caching:
             packed = cache.unwrap(value, key, weighed.marks, key[1:] == weighed.keys.public[1:])
             if packed is not None:
                 try:
-                    return _unpack(weighed.question, packed)
+                    return Outcome(_unpack(weighed.question, packed), packed)
                 except (FerruleError, ValueError, TypeError) as error:
                     self.store.complain(error)
         return None
 
     async def _complete(self, session: Session, keys: list[bytes], known: list[bytes | None]) -> bytes | None:
-        """The marks, after those that are missing were made: nothing counts that was kept before."""
-        marks = []
-        for key, mark in zip(keys, known, strict=True):
-            if type(mark) is not bytes or len(mark) != cache.MARK_SIZE:
-                mark = os.urandom(cache.MARK_SIZE)
-                lifetime = 2 * session.settings.limits.max_cache_age + session.settings.stale_if_error
-                if not await self.store.put(session, key, mark, lifetime):
-                    return None
-            marks.append(mark)
-        return b"".join(marks)
+        """The marks; those that are missing are made, once for all who miss them: nothing counts that was kept before.
+
+        None when the store cannot be used.
+        """
+        marks = _joined(known)
+        if marks is not None:
+            return marks
+        lifetime = 2 * session.settings.limits.max_cache_age + session.settings.stale_if_error
+
+        async def make(_: float) -> bytes | None:
+            found = await self.store.get(session, keys)
+            if found is None:
+                return None
+            for place, key in enumerate(keys):
+                if not _is_mark(found[place]):
+                    found[place] = os.urandom(cache.MARK_SIZE)
+                    if not await self.store.put(session, key, found[place], lifetime):
+                        return None
+            return _joined(found)
+
+        try:
+            made: bytes | None = await session.io.once((self, *keys), make, math.inf)
+            return made
+        except Closing:
+            return None
 
     async def _marks(self, session: Session, keys: list[bytes]) -> bytes | None:
         values = await self.store.get(session, keys)
-        return None if values is None or None in values else b"".join(values)
+        return None if values is None else _joined(values)
 
     # Dropping: called by whoever reads from the server, so it neither raises nor waits
 
@@ -363,6 +394,15 @@ def _passes(error: FerruleError) -> bool:
     if isinstance(error, ConnectError):
         return error.transient
     return isinstance(error, (ConnectionClosed, RequestTimeout, ServerExited))
+
+
+def _is_mark(value: object) -> bool:
+    return type(value) is bytes and len(value) == cache.MARK_SIZE
+
+
+def _joined(values: list[Any]) -> bytes | None:
+    """The marks as one; None if one is missing."""
+    return b"".join(values) if all(_is_mark(value) for value in values) else None
 
 
 # Answers as bytes: tools in a form that leaves their schemas for later
