@@ -27,7 +27,8 @@ class RedisCache:
 
     Args:
         client: A `redis.Redis` for `Client`, a `redis.asyncio.Redis` for `AsyncClient`, without `decode_responses`.
-            Give it a `socket_timeout`: while its server is out of reach calls go to the MCP server, after that long.
+            Give it a `socket_timeout`, and a `retry` that ends soon: while its server is out of reach calls go to the
+            MCP server, after that long.
         prefix: What the keys begin with. Put different ones where one URL (loopback, say) stands for different
             servers. In a cluster it needs a hash tag, such as "{mcp}:".
         secret: At least 16 bytes, the same in all processes that are to share private answers between callers with the

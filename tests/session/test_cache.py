@@ -212,6 +212,16 @@ def test_what_a_refresh_brings_is_what_is_kept(flavour: Any, serve: Any) -> None
     assert names(client.list_tools()) == ["b"]
 
 
+@pytest.mark.req("C6", "C1")
+@pytest.mark.parametrize("ttl", [0, -1, None])
+def test_what_a_refresh_brings_ends_what_was_kept_before(flavour: Any, serve: Any, ttl: Any) -> None:
+    server = serve({"tools/list": turns(answer(tools("a")), answer(tools("b", ttl=ttl)), answer(tools("c")))})
+    client = flavour.connect(server.url)
+    assert names(client.list_tools()) == ["a"]
+    assert names(client.list_tools(cache="refresh")) == ["b"]
+    assert names(client.list_tools()) == ["c"]
+
+
 @pytest.mark.req("C6")
 @EACH
 def test_any_other_wish_is_a_config_error(flavour: Any, serve: Any, way: str) -> None:

@@ -239,6 +239,8 @@ class Caching:
         packed = None
         if seconds > 0:
             packed = await self._keep(session, weighed, result, received + seconds)
+        if packed is None and weighed.found:
+            await self._forget(session, weighed.found)  # there is a newer answer
         # A later attempt may have asked for something else than those who wait.
         return Outcome(value, packed if weighed.filed.private == weighed.keys.private else None)
 
@@ -289,12 +291,15 @@ class Caching:
             later = seconds + session.settings.stale_if_error
             await self.store.put(session, copy, cache.wrap(copy, weighed.marks, public, packed), later)
         # What was filed under the other scope would go on being served.
-        others = [other for other in weighed.found if other != key]
+        others = weighed.found - {key}
         if others:
-            await self.store.delete(session, [*others, *(cache.COPY + other[1:] for other in others)])
+            await self._forget(session, others)
         with session.io.mutex():
             self._kept += 1
         return packed
+
+    async def _forget(self, session: Session, keys: set[bytes]) -> None:
+        await self.store.delete(session, [*keys, *(cache.COPY + key[1:] for key in keys)])
 
     # Looking
 
