@@ -53,7 +53,8 @@ def test_bytes_are_bounded_and_what_is_too_big_is_not_kept() -> None:
 def test_secrets_are_random_and_nothing_shows() -> None:
     cache = MemoryCache()
     cache.put(b"a1", b"hunter2", 60.0)
-    assert len(cache.secret) == 32 != MemoryCache().secret
+    assert len(cache.secret) == 32
+    assert cache.secret != MemoryCache().secret
     assert repr(cache) == f"<MemoryCache of 1 answers, {cache.size} bytes>"
 
 

@@ -164,7 +164,7 @@ def test_what_a_store_did_not_forget_is_not_believed(flavour: Any, serve: Any) -
     assert server.count("tools/list") == 5
 
 
-@pytest.mark.req("L4", "C3", "B1")
+@pytest.mark.req("L4", "C3")
 def test_a_flood_of_updates_costs_a_bounded_memory(flavour: Any, serve: Any) -> None:
     store = Broken("delete")
     flood = [note("resources/updated", uri=f"demo://{number}") for number in range(3000)]

@@ -16,12 +16,13 @@ import logging
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import ferrule
+from ferrule import MemoryCache
 from ferrule.types import CreateTaskResult, InitializeResult, Progress, PromptReference, ResourceTemplateReference
 from tests.support import silence_servers as servers
 from tests.support.asking import wait_for
@@ -76,6 +77,7 @@ ARGUMENTS: dict[str, Any] = {
     "headers": {"X-View": secret("view-header"), "Cookie": "a=" + secret("view-cookie")},
     "auth": token,
     "request_meta": meta,
+    "cache": "use",
 }
 BY_HANDLERS = {"on_progress"}
 """Parameters that are given one of the handlers of the run."""
@@ -105,7 +107,21 @@ WRONG: dict[str, list[Any]] = {
     "context": [secret("no-context"), {secret("name"): [secret("value")]}],
     "headers": [{"X-A": secret("header") + "\n"}, secret("no-headers")],
     "request_meta": [secret("no-meta")],
+    "cache": [secret("no-mode"), [secret("no-mode")]],
 }
+
+
+class Moody(MemoryCache):
+    """A store that fails every third time, and says with what."""
+
+    __slots__ = ("asked",)
+
+    def get(self, keys: Sequence[bytes], /) -> list[bytes | None]:
+        self.asked = getattr(self, "asked", 0) + 1
+        if self.asked % 3 == 0:
+            raise OSError(f"no way to {secret('store-address')} for {keys!r}")
+        return super().get(keys)
+
 
 OPTIONS: dict[str, Any] = {
     # each argument of the constructors but the target and the handlers
@@ -122,6 +138,10 @@ OPTIONS: dict[str, Any] = {
     "sampling_tools": True,
     "listen": None,
     "keep_lists": True,
+    "cache": Moody(),
+    "stale_if_error": 60.0,
+    "extensions": (),
+    "validate_output": "off",
     "capabilities": {"experimental": {"feature": {"text": secret("capability")}}},
     "log_level": "debug",
     "prior": None,
@@ -141,7 +161,7 @@ HANDED_OUT: dict[str, type] = {"Subscription": ferrule.Subscription, "Task": fer
 HANDLES_OF_ASYNC = (ferrule.AsyncClient, ferrule.AsyncSubscription, ferrule.AsyncTask)
 HANDLES = (ferrule.Client, *HANDED_OUT.values(), *HANDLES_OF_ASYNC)
 
-BASES = {"CacheableResult", "Event", "ListResult", "Result", "Value"}
+BASES = {"CacheableResult", "Event", "ListResult", "ResponseCache", "Result", "Value"}
 """Exported classes that nothing is, only its subclasses."""
 
 
@@ -184,6 +204,8 @@ def made_by_hand() -> list[Any]:
         ferrule.Tcp("127.0.0.1", 9, http("mcp")),
         ferrule.Unix("/no/such/socket", http("mcp")),
         ferrule.ByteStream.tcp("127.0.0.1", 9),
+        MemoryCache(),
+        ferrule.RedisCache(secret("store-client"), prefix=secret("prefix"), secret=secret("store-secret").encode()),
         InitializeResult.from_wire(initialized()),
         CreateTaskResult.from_wire(good("handshake")["tools/call"]),
         Progress.from_wire({"progressToken": secret("token"), "progress": 1, "message": secret("progress")}),

@@ -96,7 +96,7 @@ def test_it_stays_immutable_and_has_no_other_attributes() -> None:
         with pytest.raises(AttributeError, match="Tool is immutable"):
             tool.name = "x"  # type: ignore[misc]
         with pytest.raises(AttributeError, match="Tool has no attribute 'nothing'"):
-            tool.nothing  # noqa: B018
+            tool.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_threads_may_look_into_one_together() -> None:

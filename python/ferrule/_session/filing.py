@@ -73,8 +73,9 @@ class Filing:
     def keys(self, session: Session, link: Link, question: Question, meta: Mapping[str, Any]) -> Keys:
         """Where the answer is filed to a question that is asked under `link` with these members of `_meta`."""
         method = question.method.name
+        endpoint = self._endpoint(session)
         about = [
-            *self._endpoint(session),
+            *endpoint,
             link.era.revision.encode(),
             method.encode(),
             question.params or b"",
@@ -87,14 +88,17 @@ class Filing:
             shown, shared = caller
             about += [shown, b"" if shared else self._here]
             private = cache.ANSWER + cache.digest(about, self._secret)
-        marks = [self.mark(session, method)]
+        marks = [self._mark(endpoint, method)]
         if method == READ:
-            marks.append(self.mark(session, method, question.name))
+            marks.append(self._mark(endpoint, method, question.name))
         return Keys(public, private, marks)
 
     def mark(self, session: Session, method: str, uri: str | None = None) -> bytes:
         """The key of the mark of all answers to a method, or of those about one resource."""
-        about = [*self._endpoint(session), method.encode()]
+        return self._mark(self._endpoint(session), method, uri)
+
+    def _mark(self, endpoint: tuple[bytes, ...], method: str, uri: str | None = None) -> bytes:
+        about = [*endpoint, method.encode()]
         if uri is not None:
             about.append(uri.encode("utf-8", "surrogatepass"))
         return cache.MARK + cache.digest(about)
@@ -105,7 +109,8 @@ class Filing:
         if len(ends) > _MOST_PARENTS:
             return [self.mark(session, READ)]
         whole = {uri, *(uri[:end] for end in ends), *(uri[: end + 1] for end in ends)}
-        return [self.mark(session, READ, one) for one in whole]
+        endpoint = self._endpoint(session)
+        return [self._mark(endpoint, READ, one) for one in whole]
 
     def _endpoint(self, session: Session) -> tuple[bytes, ...]:
         """The server; one that only this client reaches is nobody else's."""
