@@ -41,6 +41,7 @@ bench: $(VENV)/.dev build ## Measure against the floors and the peers, and hold 
 	$(PY) benches/calls.py --check
 	$(PY) benches/leaks.py --check
 	$(PY) benches/listeners.py --check
+	$(PY) benches/cache.py --check
 
 conformance: $(VENV)/.dev build ## Run the official conformance suite's client scenarios
 	$(PY) tests/conformance/run.py

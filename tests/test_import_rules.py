@@ -32,6 +32,7 @@ LAYERS = {
     "_async_handles": 6,
     "_target": 6,
     "skills": 6,
+    "redis_cache": 6,
     "group": 6,
     "config": 6,
     "_io": 5,
@@ -56,6 +57,7 @@ LAYERS = {
 UPWARD_ALLOWED = {
     ("_json", "_wire"),  # the slow-path flags of messages
     ("types.tools", "_wire"),  # values filled in one call (benches/calls.py)
+    ("types._kept_tools", "_wire"),
 }
 
 TYPES_ALONE = ("_io.interface", "_transports.interface")

@@ -32,6 +32,8 @@ DEFAULTS = {
     "max_handlers": 32,
     "max_queue": 1024,
     "max_cache_bytes": 16 * 1024 * 1024,
+    "max_cache_entries": 4096,
+    "max_cache_age": 86400.0,
     "poll_interval": 1.0,
     "min_poll_interval": 0.1,
     "max_poll_interval": 60.0,

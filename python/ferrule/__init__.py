@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from ._handles import Task as Task
     from ._http.endpoints import Tcp as Tcp
     from ._http.endpoints import Unix as Unix
+    from ._io.memory_cache import MemoryCache as MemoryCache
     from ._protocol.envelope import RequestEnvelope as RequestEnvelope
+    from ._session.cache import CacheInfo as CacheInfo
+    from ._session.cache import ResponseCache as ResponseCache
     from ._session.extensions import Extension as Extension
     from ._session.retry import Retry as Retry
     from ._transports.byte_stream import ByteStream as ByteStream
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from .client import Client as Client
     from .errors import FerruleError as FerruleError
     from .limits import Limits as Limits
+    from .redis_cache import RedisCache as RedisCache
     from .types.elicitation import ElicitResult as ElicitResult
     from .types.roots import Root as Root
     from .types.sampling import CreateMessageResult as CreateMessageResult
@@ -43,6 +47,7 @@ _HOMES = {
     "AsyncSubscription": "_async_handles",
     "AsyncTask": "_async_handles",
     "ByteStream": "_transports.byte_stream",
+    "CacheInfo": "_session.cache",
     "Client": "client",
     "CreateMessageResult": "types.sampling",
     "ElicitResult": "types.elicitation",
@@ -50,6 +55,9 @@ _HOMES = {
     "FerruleError": "errors",
     "Limits": "limits",
     "RequestEnvelope": "_protocol.envelope",
+    "MemoryCache": "_io.memory_cache",
+    "RedisCache": "redis_cache",
+    "ResponseCache": "_session.cache",
     "Retry": "_session.retry",
     "Root": "types.roots",
     "SamplingRejected": "types.sampling",
@@ -66,13 +74,17 @@ __all__ = [
     "AsyncSubscription",
     "AsyncTask",
     "ByteStream",
+    "CacheInfo",
     "Client",
     "CreateMessageResult",
     "ElicitResult",
     "Extension",
     "FerruleError",
     "Limits",
+    "MemoryCache",
+    "RedisCache",
     "RequestEnvelope",
+    "ResponseCache",
     "Retry",
     "Root",
     "SamplingRejected",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ._http.tls import Tls
     from ._io.interface import IO
-    from ._session.cache import ResponseCache
+    from ._session.cache import CacheInfo, ResponseCache
     from ._session.extensions import Extension
     from ._session.retry import Retry
     from ._session.session import Session
@@ -112,10 +112,11 @@ class BaseClient:
                 a handler, subscription or kept list could use it.
             keep_lists: Keep lists in memory until the server says that they changed, the session is a new one, or
                 `clear_cache` is called (handshake era). At most `Limits.max_cache_bytes`.
-            cache: Where answers are kept for as long as the server allows (stateless era): a `ResponseCache`, which
-                several clients may share; None to keep nothing. Default: one of this client's own, in memory.
-            stale_if_error: Seconds after its end for which a kept answer may still be given when the server cannot be
-                reached or is overloaded. Default 0: not at all.
+            cache: Where lists, resources and the server's words about itself are kept for as long as the server allows
+                (stateless era): a `MemoryCache`, a `RedisCache` or another `ResponseCache`, which several clients may
+                share; None to keep nothing. Default: a `MemoryCache` of this client's own.
+            stale_if_error: Seconds after its time for which a kept answer may still be given when the server cannot be
+                reached, is overloaded or does not answer in time. Default 0: not at all.
             extensions: Extensions of the protocol that this client speaks: see `Extension`.
             validate_output: What to do with structured content that breaks the tool's output schema: "off" (default),
                 "warn" or "strict", which raises `InvalidResult`; a strict client calls no tool whose schema it cannot
@@ -168,6 +169,7 @@ class BaseClient:
         raise AssertionError("each client names its own")
 
     if TYPE_CHECKING:
+        from ._session import cacheable as _cacheable
         from ._session import listing as _listing
     else:
 
@@ -177,6 +179,13 @@ class BaseClient:
             from ._session import listing
 
             return listing
+
+        @property
+        def _cacheable(self):
+            """The way to what is kept, likewise."""
+            from ._session import cacheable
+
+            return cacheable
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._session.label} {self.era or 'not connected'}>"
@@ -203,8 +212,16 @@ class BaseClient:
         return view
 
     def clear_cache(self) -> None:
-        """Forget the lists that `keep_lists` keeps: the next listing asks the server."""
-        self._listing.clear_cache(self._session)
+        """Forget the answers that are kept, and the lists that `keep_lists` keeps: the next question asks the server.
+
+        In a store that is shared, what is kept of this server is dropped for all who share it.
+        """
+        self._cacheable.clear(self._session)
+
+    def cache_info(self) -> CacheInfo:
+        """How often this client, with all its views, was served from its cache, and what that holds now."""
+        info: CacheInfo = self._cacheable.info(self._session)
+        return info
 
     # What is known of the server
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
     from typing import Any, Self, TypeVar
 
+    from ._session.cacheable import CacheMode
     from ._session.paging import Pages
     from ._session.settings import Unset
     from .types import (
@@ -36,7 +37,7 @@ class Lists(BaseClient):
     _run: Callable[[Coroutine[Any, Any, T]], T]
     """Drives a coroutine that never suspends, because its IO blocks instead."""
 
-    def list_tools(self, *, timeout: Timeout = UNSET) -> list[Tool]:
+    def list_tools(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> list[Tool]:
         """All tools, from all pages (server/tools, Listing Tools).
 
         What they say of their calls is remembered for `call_tool`. At revision 2026-07-28 over HTTP a tool whose
@@ -44,76 +45,86 @@ class Lists(BaseClient):
 
         Args:
             timeout: Seconds for all pages together; default the client's.
+            cache: "use" (default) takes a kept page while the server allows it; "refresh" asks the server and keeps its
+                answer; "bypass" neither takes nor keeps one.
 
         Raises:
             LimitExceeded: More pages or items than `Limits.max_pages`, `Limits.max_items`.
             CapabilityError: The server has no tools; nothing was sent.
             FerruleError: See `call_tool`.
         """
-        return self._run(self._listing.list_all(self._session, self._listing.TOOLS, timeout))
+        return self._run(self._listing.list_all(self._session, self._listing.TOOLS, timeout, cache))
 
-    def list_tools_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListToolsResult:
+    def list_tools_page(
+        self, cursor: str | None = None, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
+    ) -> ListToolsResult:
         """One page of the tools: the first, or the one at a `next_cursor`."""
         lists = self._listing
-        page: ListToolsResult = self._run(lists.list_page(self._session, lists.TOOLS, cursor, timeout))
+        page: ListToolsResult = self._run(lists.list_page(self._session, lists.TOOLS, cursor, timeout, cache))
         return page
 
-    def iter_tools(self, *, timeout: Timeout = UNSET) -> Iterator[Tool]:
+    def iter_tools(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> Iterator[Tool]:
         """The tools, each page fetched when it is needed; the timeout is for each page."""
-        return Items(self._run, self._listing.iterate(self._session, self._listing.TOOLS, timeout))
+        return Items(self._run, self._listing.iterate(self._session, self._listing.TOOLS, timeout, cache))
 
-    def list_resources(self, *, timeout: Timeout = UNSET) -> list[Resource]:
+    def list_resources(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> list[Resource]:
         """All resources, from all pages (server/resources, Listing Resources). As `list_tools`."""
-        return self._run(self._listing.list_all(self._session, self._listing.RESOURCES, timeout))
+        return self._run(self._listing.list_all(self._session, self._listing.RESOURCES, timeout, cache))
 
-    def list_resources_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListResourcesResult:
+    def list_resources_page(
+        self, cursor: str | None = None, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
+    ) -> ListResourcesResult:
         """One page of the resources."""
         page: ListResourcesResult = self._run(
-            self._listing.list_page(self._session, self._listing.RESOURCES, cursor, timeout)
+            self._listing.list_page(self._session, self._listing.RESOURCES, cursor, timeout, cache)
         )
         return page
 
-    def iter_resources(self, *, timeout: Timeout = UNSET) -> Iterator[Resource]:
+    def iter_resources(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> Iterator[Resource]:
         """The resources, each page fetched when it is needed."""
-        return Items(self._run, self._listing.iterate(self._session, self._listing.RESOURCES, timeout))
+        return Items(self._run, self._listing.iterate(self._session, self._listing.RESOURCES, timeout, cache))
 
-    def list_resource_templates(self, *, timeout: Timeout = UNSET) -> list[ResourceTemplate]:
+    def list_resource_templates(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> list[ResourceTemplate]:
         """All resource templates, from all pages (server/resources, Resource Templates). As `list_tools`."""
-        return self._run(self._listing.list_all(self._session, self._listing.RESOURCE_TEMPLATES, timeout))
+        return self._run(self._listing.list_all(self._session, self._listing.RESOURCE_TEMPLATES, timeout, cache))
 
     def list_resource_templates_page(
-        self, cursor: str | None = None, *, timeout: Timeout = UNSET
+        self, cursor: str | None = None, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
     ) -> ListResourceTemplatesResult:
         """One page of the resource templates."""
         page: ListResourceTemplatesResult = self._run(
-            self._listing.list_page(self._session, self._listing.RESOURCE_TEMPLATES, cursor, timeout)
+            self._listing.list_page(self._session, self._listing.RESOURCE_TEMPLATES, cursor, timeout, cache)
         )
         return page
 
-    def iter_resource_templates(self, *, timeout: Timeout = UNSET) -> Iterator[ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
+    ) -> Iterator[ResourceTemplate]:
         """The resource templates, each page fetched when it is needed."""
-        return Items(self._run, self._listing.iterate(self._session, self._listing.RESOURCE_TEMPLATES, timeout))
+        return Items(self._run, self._listing.iterate(self._session, self._listing.RESOURCE_TEMPLATES, timeout, cache))
 
-    def list_prompts(self, *, timeout: Timeout = UNSET) -> list[Prompt]:
+    def list_prompts(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> list[Prompt]:
         """All prompts, from all pages (server/prompts, Listing Prompts). As `list_tools`."""
-        return self._run(self._listing.list_all(self._session, self._listing.PROMPTS, timeout))
+        return self._run(self._listing.list_all(self._session, self._listing.PROMPTS, timeout, cache))
 
-    def list_prompts_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListPromptsResult:
+    def list_prompts_page(
+        self, cursor: str | None = None, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
+    ) -> ListPromptsResult:
         """One page of the prompts."""
         page: ListPromptsResult = self._run(
-            self._listing.list_page(self._session, self._listing.PROMPTS, cursor, timeout)
+            self._listing.list_page(self._session, self._listing.PROMPTS, cursor, timeout, cache)
         )
         return page
 
-    def iter_prompts(self, *, timeout: Timeout = UNSET) -> Iterator[Prompt]:
+    def iter_prompts(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> Iterator[Prompt]:
         """The prompts, each page fetched when it is needed."""
-        return Items(self._run, self._listing.iterate(self._session, self._listing.PROMPTS, timeout))
+        return Items(self._run, self._listing.iterate(self._session, self._listing.PROMPTS, timeout, cache))
 
 
 class AsyncLists(BaseClient):
     """What the asyncio client lists."""
 
-    async def list_tools(self, *, timeout: Timeout = UNSET) -> list[Tool]:
+    async def list_tools(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> list[Tool]:
         """All tools, from all pages (server/tools, Listing Tools).
 
         What they say of their calls is remembered for `call_tool`. At revision 2026-07-28 over HTTP a tool whose
@@ -121,75 +132,87 @@ class AsyncLists(BaseClient):
 
         Args:
             timeout: Seconds for all pages together; default the client's.
+            cache: "use" (default) takes a kept page while the server allows it; "refresh" asks the server and keeps its
+                answer; "bypass" neither takes nor keeps one.
 
         Raises:
             LimitExceeded: More pages or items than `Limits.max_pages`, `Limits.max_items`.
             CapabilityError: The server has no tools; nothing was sent.
             FerruleError: See `call_tool`.
         """
-        items: list[Tool] = await self._listing.list_all(self._session, self._listing.TOOLS, timeout)
+        items: list[Tool] = await self._listing.list_all(self._session, self._listing.TOOLS, timeout, cache)
         return items
 
-    async def list_tools_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListToolsResult:
+    async def list_tools_page(
+        self, cursor: str | None = None, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
+    ) -> ListToolsResult:
         """One page of the tools: the first, or the one at a `next_cursor`."""
         lists = self._listing
-        page: ListToolsResult = await lists.list_page(self._session, lists.TOOLS, cursor, timeout)
+        page: ListToolsResult = await lists.list_page(self._session, lists.TOOLS, cursor, timeout, cache)
         return page
 
-    def iter_tools(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Tool]:
+    def iter_tools(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> AsyncIterator[Tool]:
         """The tools, each page fetched when it is needed; the timeout is for each page."""
-        return AsyncItems(self._listing.iterate(self._session, self._listing.TOOLS, timeout))
+        return AsyncItems(self._listing.iterate(self._session, self._listing.TOOLS, timeout, cache))
 
-    async def list_resources(self, *, timeout: Timeout = UNSET) -> list[Resource]:
+    async def list_resources(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> list[Resource]:
         """All resources, from all pages (server/resources, Listing Resources). As `list_tools`."""
-        items: list[Resource] = await self._listing.list_all(self._session, self._listing.RESOURCES, timeout)
+        items: list[Resource] = await self._listing.list_all(self._session, self._listing.RESOURCES, timeout, cache)
         return items
 
-    async def list_resources_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListResourcesResult:
+    async def list_resources_page(
+        self, cursor: str | None = None, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
+    ) -> ListResourcesResult:
         """One page of the resources."""
         page: ListResourcesResult = await self._listing.list_page(
-            self._session, self._listing.RESOURCES, cursor, timeout
+            self._session, self._listing.RESOURCES, cursor, timeout, cache
         )
         return page
 
-    def iter_resources(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Resource]:
+    def iter_resources(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> AsyncIterator[Resource]:
         """The resources, each page fetched when it is needed."""
-        return AsyncItems(self._listing.iterate(self._session, self._listing.RESOURCES, timeout))
+        return AsyncItems(self._listing.iterate(self._session, self._listing.RESOURCES, timeout, cache))
 
-    async def list_resource_templates(self, *, timeout: Timeout = UNSET) -> list[ResourceTemplate]:
+    async def list_resource_templates(
+        self, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
+    ) -> list[ResourceTemplate]:
         """All resource templates, from all pages (server/resources, Resource Templates). As `list_tools`."""
         items: list[ResourceTemplate] = await self._listing.list_all(
-            self._session, self._listing.RESOURCE_TEMPLATES, timeout
+            self._session, self._listing.RESOURCE_TEMPLATES, timeout, cache
         )
         return items
 
     async def list_resource_templates_page(
-        self, cursor: str | None = None, *, timeout: Timeout = UNSET
+        self, cursor: str | None = None, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
     ) -> ListResourceTemplatesResult:
         """One page of the resource templates."""
         page: ListResourceTemplatesResult = await self._listing.list_page(
-            self._session, self._listing.RESOURCE_TEMPLATES, cursor, timeout
+            self._session, self._listing.RESOURCE_TEMPLATES, cursor, timeout, cache
         )
         return page
 
-    def iter_resource_templates(self, *, timeout: Timeout = UNSET) -> AsyncIterator[ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
+    ) -> AsyncIterator[ResourceTemplate]:
         """The resource templates, each page fetched when it is needed."""
-        return AsyncItems(self._listing.iterate(self._session, self._listing.RESOURCE_TEMPLATES, timeout))
+        return AsyncItems(self._listing.iterate(self._session, self._listing.RESOURCE_TEMPLATES, timeout, cache))
 
-    async def list_prompts(self, *, timeout: Timeout = UNSET) -> list[Prompt]:
+    async def list_prompts(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> list[Prompt]:
         """All prompts, from all pages (server/prompts, Listing Prompts). As `list_tools`."""
-        items: list[Prompt] = await self._listing.list_all(self._session, self._listing.PROMPTS, timeout)
+        items: list[Prompt] = await self._listing.list_all(self._session, self._listing.PROMPTS, timeout, cache)
         return items
 
-    async def list_prompts_page(self, cursor: str | None = None, *, timeout: Timeout = UNSET) -> ListPromptsResult:
+    async def list_prompts_page(
+        self, cursor: str | None = None, *, timeout: Timeout = UNSET, cache: CacheMode = "use"
+    ) -> ListPromptsResult:
         """One page of the prompts."""
         lists = self._listing
-        page: ListPromptsResult = await lists.list_page(self._session, lists.PROMPTS, cursor, timeout)
+        page: ListPromptsResult = await lists.list_page(self._session, lists.PROMPTS, cursor, timeout, cache)
         return page
 
-    def iter_prompts(self, *, timeout: Timeout = UNSET) -> AsyncIterator[Prompt]:
+    def iter_prompts(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> AsyncIterator[Prompt]:
         """The prompts, each page fetched when it is needed."""
-        return AsyncItems(self._listing.iterate(self._session, self._listing.PROMPTS, timeout))
+        return AsyncItems(self._listing.iterate(self._session, self._listing.PROMPTS, timeout, cache))
 
 
 class Items:

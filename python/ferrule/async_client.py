@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ._async_handles import AsyncSubscription, AsyncTask
     from ._io.interface import IO
+    from ._session.cacheable import CacheMode
     from ._session.settings import Unset
     from .types import (
         CallToolResult,
@@ -91,13 +92,17 @@ class AsyncClient(AsyncLists):
 
     # Asking
 
-    async def discover(self, *, timeout: Timeout = UNSET) -> DiscoverResult:
+    async def discover(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> DiscoverResult:
         """What the server says of itself (2026-07-28, server/discover); in the handshake era, what it said at first.
+
+        Args:
+            timeout: Seconds; default the client's.
+            cache: As for `list_tools`.
 
         Raises:
             FerruleError: See `connect` and `call_tool`.
         """
-        return await features.discover(self._session, timeout)
+        return await features.discover(self._session, timeout, cache)
 
     async def ping(self, *, timeout: Timeout = UNSET) -> None:
         """See that the server answers. In the stateless era, which has no ping, by `server/discover`.
@@ -185,6 +190,7 @@ class AsyncClient(AsyncLists):
         timeout: Timeout = UNSET,
         meta: Mapping[str, Any] | None = None,
         resume: Resume | None = None,
+        cache: CacheMode = "use",
     ) -> ReadResourceResult:
         """Read a resource (server/resources, Reading Resources).
 
@@ -193,12 +199,13 @@ class AsyncClient(AsyncLists):
             timeout: Seconds; default the client's.
             meta: Members of `_meta` for this request.
             resume: See `call_tool`.
+            cache: As for `list_tools`.
 
         Raises:
             RPCError: `is_resource_not_found` tells the commonest.
             FerruleError: See `call_tool`.
         """
-        return await features.read_resource(self._session, uri, timeout=timeout, meta=meta, resume=resume)
+        return await features.read_resource(self._session, uri, timeout=timeout, meta=meta, resume=resume, cache=cache)
 
     async def get_prompt(
         self,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ._handles import Subscription, Task
     from ._io.interface import IO
+    from ._session.cacheable import CacheMode
     from ._session.settings import Unset
     from .types import (
         CallToolResult,
@@ -93,13 +94,17 @@ class Client(Lists):
 
     # Asking
 
-    def discover(self, *, timeout: Timeout = UNSET) -> DiscoverResult:
+    def discover(self, *, timeout: Timeout = UNSET, cache: CacheMode = "use") -> DiscoverResult:
         """What the server says of itself (2026-07-28, server/discover); in the handshake era, what it said at first.
+
+        Args:
+            timeout: Seconds; default the client's.
+            cache: As for `list_tools`.
 
         Raises:
             FerruleError: See `connect` and `call_tool`.
         """
-        return self._run(features.discover(self._session, timeout))
+        return self._run(features.discover(self._session, timeout, cache))
 
     def ping(self, *, timeout: Timeout = UNSET) -> None:
         """See that the server answers. In the stateless era, which has no ping, by `server/discover`.
@@ -191,6 +196,7 @@ class Client(Lists):
         timeout: Timeout = UNSET,
         meta: Mapping[str, Any] | None = None,
         resume: Resume | None = None,
+        cache: CacheMode = "use",
     ) -> ReadResourceResult:
         """Read a resource (server/resources, Reading Resources).
 
@@ -199,12 +205,15 @@ class Client(Lists):
             timeout: Seconds; default the client's.
             meta: Members of `_meta` for this request.
             resume: See `call_tool`.
+            cache: As for `list_tools`.
 
         Raises:
             RPCError: `is_resource_not_found` tells the commonest.
             FerruleError: See `call_tool`.
         """
-        return self._run(features.read_resource(self._session, uri, timeout=timeout, meta=meta, resume=resume))
+        return self._run(
+            features.read_resource(self._session, uri, timeout=timeout, meta=meta, resume=resume, cache=cache)
+        )
 
     def get_prompt(
         self,

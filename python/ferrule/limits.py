@@ -72,8 +72,12 @@ _DOCS = {
         notifications; further ones wait. What a pool of threads has by default.""",
     "max_queue": """Default 1024. Notifications of one stream that wait for a slow handler, and
         requests that wait for their turn; further ones are counted, reported and lost.""",
-    "max_cache_bytes": """Default 16 MiB. Bytes of kept lists and responses in one session, as JSON;
-        the oldest make room. A thousand tools with their schemas are about one MiB.""",
+    "max_cache_bytes": """Default 16 MiB. Bytes of kept responses in one client, and of kept lists in one session
+        (`keep_lists`), as JSON; the oldest make room. A thousand tools with their schemas are about one MiB.""",
+    "max_cache_entries": """Default 4096. Kept responses in one client, the small marks by which lists are dropped
+        included; the least used make room.""",
+    "max_cache_age": """Default 86400.0 seconds (a day). The longest a response is used without asking
+        again, whatever the server allows.""",
     "poll_interval": """Default 1.0 seconds. How long to wait between two looks at a task whose
         server names no interval, as the official SDKs do.""",
     "min_poll_interval": """Default 0.1 seconds. The shortest such wait, whatever the server names.""",
@@ -138,6 +142,8 @@ class Limits(Frozen):
     max_handlers: int
     max_queue: int
     max_cache_bytes: int
+    max_cache_entries: int
+    max_cache_age: float
     poll_interval: float
     min_poll_interval: float
     max_poll_interval: float
@@ -179,6 +185,8 @@ class Limits(Frozen):
         max_handlers: int = 32,
         max_queue: int = 1024,
         max_cache_bytes: int = 16 * _MIB,
+        max_cache_entries: int = 4096,
+        max_cache_age: float = 86400.0,
         poll_interval: float = 1.0,
         min_poll_interval: float = 0.1,
         max_poll_interval: float = 60.0,

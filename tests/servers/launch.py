@@ -79,6 +79,11 @@ def resumable_over_http() -> contextlib.AbstractContextManager[str]:
     return printing_its_url(str(HERE / "resumable_server.py"))
 
 
+def caching_over_http() -> contextlib.AbstractContextManager[str]:
+    """A server of the official Python SDK that gives cache hints; gives its URL."""
+    return printing_its_url(str(HERE / "caching_server.py"))
+
+
 def demo_over_http() -> contextlib.AbstractContextManager[str]:
     """The demo server of the package; gives its URL."""
     return printing_its_url("-m", "ferrule.demo_server", "--http")

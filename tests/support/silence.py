@@ -16,13 +16,14 @@ import logging
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import ferrule
 import ferrule.auth
+from ferrule import MemoryCache
 from ferrule.types import (
     CreateTaskResult,
     ExtensionResult,
@@ -91,6 +92,7 @@ ARGUMENTS: dict[str, Any] = {
     "headers": {"X-View": secret("view-header"), "Cookie": "a=" + secret("view-cookie")},
     "auth": silence_auth.Credentials(),
     "request_meta": meta,
+    "cache": "use",
 }
 BY_HANDLERS = {"on_progress"}
 """Parameters that are given one of the handlers of the run."""
@@ -126,7 +128,21 @@ WRONG: dict[str, list[Any]] = {
     "context": [secret("no-context"), {secret("name"): [secret("value")]}],
     "headers": [{"X-A": secret("header") + "\n"}, secret("no-headers")],
     "request_meta": [secret("no-meta")],
+    "cache": [secret("no-mode"), [secret("no-mode")]],
 }
+
+
+class Moody(MemoryCache):
+    """A store that fails every third time, and says with what."""
+
+    __slots__ = ("asked",)
+
+    def get(self, keys: Sequence[bytes], /) -> list[bytes | None]:
+        self.asked = getattr(self, "asked", 0) + 1
+        if self.asked % 3 == 0:
+            raise OSError(f"no way to {secret('store-address')} for {keys!r}")
+        return super().get(keys)
+
 
 OPTIONS: dict[str, Any] = {
     # each argument of the constructors but the target and the handlers
@@ -145,6 +161,8 @@ OPTIONS: dict[str, Any] = {
     "keep_lists": True,
     "validate_output": "warn",
     "extensions": [ferrule.Extension("com.example/thing", {"text": secret("setting")}, [secret("claimed")])],
+    "cache": Moody(),
+    "stale_if_error": 60.0,
     "capabilities": {"experimental": {"feature": {"text": secret("capability")}}},
     "log_level": "debug",
     "prior": None,
@@ -164,7 +182,7 @@ HANDED_OUT: dict[str, type] = {"Subscription": ferrule.Subscription, "Task": fer
 HANDLES_OF_ASYNC = (ferrule.AsyncClient, ferrule.AsyncSubscription, ferrule.AsyncTask)
 HANDLES = (ferrule.Client, *HANDED_OUT.values(), *HANDLES_OF_ASYNC)
 
-BASES = {"CacheableResult", "Event", "ListResult", "Result", "Value"}
+BASES = {"CacheableResult", "Event", "ListResult", "ResponseCache", "Result", "Value"}
 """Exported classes that nothing is, only its subclasses."""
 
 
@@ -213,6 +231,8 @@ def made_by_hand() -> list[Any]:
         ferrule.types.tools_for("openai", [ferrule.types.Tool.from_wire(tool())]),
         ARGUMENTS["resume"],
         read_input_request({"method": "roots/list", "params": {"_meta": {secret("roots-meta"): 1}}}),
+        MemoryCache(),
+        ferrule.RedisCache(secret("store-client"), prefix=secret("prefix"), secret=secret("store-secret").encode()),
         InitializeResult.from_wire(initialized()),
         ExtensionResult.from_wire({"resultType": secret("claimed-kind"), "more": secret("claimed-content")}),
         Skill.from_wire(

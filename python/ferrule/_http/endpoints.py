@@ -40,6 +40,11 @@ class Tcp:
         self.port = port
         self.url = parse_url(url or f"http://{bracketed(host)}:{port}{_DEFAULT_PATH}")
 
+    @property
+    def address(self) -> str:
+        """Where to connect, as one text."""
+        return f"{self.host} {self.port}"
+
     def __repr__(self) -> str:
         return f"Tcp({self.host!r}, {self.port}, {self.url.label!r})"
 
@@ -59,6 +64,11 @@ class Unix:
         if not self.path or "\0" in self.path:
             raise ConfigError("Unix: path must name a socket")
         self.url = parse_url(url)
+
+    @property
+    def address(self) -> str:
+        """Where to connect, as one text."""
+        return self.path
 
     def __repr__(self) -> str:
         return f"Unix({self.path!r}, {self.url.label!r})"

@@ -110,6 +110,17 @@ class Pool:
             f"{len(self._idle)} idle, {len(self._waiters)} waiting>"
         )
 
+    @property
+    def address(self) -> str | None:
+        """Where connections go instead of to the URL's host and port, if they do."""
+        endpoint = self._endpoint
+        return None if endpoint is None else endpoint.address
+
+    @property
+    def may_hold_certificate(self) -> bool:
+        """May the client show a certificate of its own? A context of the user's does not tell."""
+        return self._tls is not None and not hasattr(self._tls, "__fspath__") and not isinstance(self._tls, str)
+
     # --- taking ----------------------------------------------------------------------------------
 
     async def send(self, exchange: Exchange, data: bytes, deadline: float, *, bypass: bool = False) -> Connection:

@@ -91,6 +91,12 @@ class AsyncIO:
         """See `interface.IO.forked`."""
         return os.getpid() != self._pid
 
+    def memory_cache(self, max_bytes: int, max_entries: int) -> Any:
+        """See `interface.IO.memory_cache`."""
+        from .memory_cache import MemoryCache
+
+        return MemoryCache(max_bytes, max_entries)
+
     def mutex(self) -> Any:
         """See `interface.IO.mutex`."""
         return self._mutex

@@ -317,6 +317,9 @@ class IO(Protocol):
     async def wait(self, slot: Slot, deadline: float, /) -> None:
         """Like `Stream.wait` for a slot that no stream feeds (a pool's queue)."""
 
+    def memory_cache(self, max_bytes: int, max_entries: int) -> Any:
+        """A `MemoryCache`, for a client that was given no store."""
+
     def mutex(self) -> Any:
         """A `with` for state that calls share: a no-op on asyncio, one lock per IO when blocking (not re-entrant).
 

@@ -154,8 +154,10 @@ class _Lesson:
         Raises:
             InvalidAnnotation: It has annotations that the specification does not allow; the log has said so.
         """
-        headers = self._plan(tool) if self._headers else None
-        schema = self._output_schema(tool) if self._checks and tool.output_schema is not None else None
+        headers = self._plan(tool) if self._headers and _mentions(tool, _ANNOTATION) else None
+        schema = None
+        if self._checks and _mentions(tool, _OUTPUT_SCHEMA) and tool.output_schema is not None:
+            schema = self._output_schema(tool)
         support = None
         if self._tasks:
             support = tool.execution.task_support if tool.execution is not None else "forbidden"
@@ -223,6 +225,13 @@ class _Lesson:
 
 
 _ANNOTATION = b'"x-mcp-header"'
+_OUTPUT_SCHEMA = b'"outputSchema"'
+
+
+def _mentions(tool: Tool, name: bytes) -> bool:
+    """False: surely not. A kept tool is not decoded for that (benches/cache.py)."""
+    kept: bytes | None = getattr(tool, "_json", None)
+    return kept is None or name in kept
 
 
 def _bytes_of(schema: Any) -> tuple[bytes, int]:

@@ -40,16 +40,22 @@ async def connect(session: Session, timeout: Timeout = UNSET) -> None:
     await session.link_by(session.deadline(timeout), "connect")
 
 
-async def discover(session: Session, timeout: Timeout = UNSET) -> DiscoverResult:
+async def discover(session: Session, timeout: Timeout = UNSET, cache: str = "use") -> DiscoverResult:
     """Ask a stateless server about itself; of a handshake server, say what `initialize` told."""
+    from .cacheable import Question, answer, check_mode
+
     session.enter()
+    check_mode(cache)
     deadline = session.deadline(timeout)
     link = await session.link_by(deadline, "server/discover")
     if link.era.handshake:
         return types.DiscoverResult.from_wire(_as_discovered(link), method="initialize")
-    result = await session.perform(methods.DISCOVER, None, deadline=deadline)
-    discovered = types.DiscoverResult.from_wire(result, method="server/discover")
-    take_discovered(link, result)
+
+    def read(result: dict[str, Any]) -> DiscoverResult:
+        return types.DiscoverResult.from_wire(result, method="server/discover")
+
+    discovered: DiscoverResult = await answer(session, Question(methods.DISCOVER, None, read), deadline, cache)
+    take_discovered(session.link or link, discovered.to_wire())
     return discovered
 
 
@@ -137,17 +143,29 @@ async def read_resource(
     timeout: Timeout = UNSET,
     meta: Mapping[str, Any] | None = None,
     resume: Resume | None = None,
+    cache: str = "use",
 ) -> ReadResourceResult:
     """Read a resource."""
-    session.enter()
-    check_text(uri, "uri")
-    params = dumps({"uri": uri}, "params")
-    result = await _perform_in_rounds(
-        session, methods.RESOURCES_READ, params, session.deadline(timeout), uri, meta, resume
-    )
+    from .cacheable import Question, answer, check_mode
     from .results import value_of
 
-    return value_of(session, types.ReadResourceResult, result, "resources/read")  # type: ignore[no-any-return]
+    session.enter()
+    check_text(uri, "uri")
+    check_mode(cache)
+    params = dumps({"uri": uri}, "params")
+    deadline = session.deadline(timeout)
+
+    def read(result: dict[str, Any]) -> ReadResourceResult:
+        return value_of(session, types.ReadResourceResult, result, "resources/read")  # type: ignore[no-any-return]
+
+    if resume is not None:
+        return read(await _perform_in_rounds(session, methods.RESOURCES_READ, params, deadline, uri, meta, resume))
+    try:
+        question = Question(methods.RESOURCES_READ, params, read, name=uri, meta=meta)
+        return await answer(session, question, deadline, cache)  # type: ignore[no-any-return]
+    except InputRequired as asked:
+        needed = asked  # see `call_tool`; what comes of rounds is not kept
+    return read(await _in_rounds(session, methods.RESOURCES_READ, params, needed, deadline, uri, meta))
 
 
 async def get_prompt(
@@ -193,6 +211,18 @@ async def _perform_in_rounds(
         return await session.perform(method, sent, deadline, name, meta)
     except InputRequired as question:
         needed = question  # see `call_tool`
+    return await _in_rounds(session, method, params, needed, deadline, name, meta)
+
+
+async def _in_rounds(
+    session: Session,
+    method: Method,
+    params: bytes,
+    needed: InputRequired,
+    deadline: float,
+    name: str,
+    meta: Mapping[str, Any] | None,
+) -> dict[str, Any]:
     from .rounds import clock_for, go_on
 
     async def send(again: bytes, by: float) -> dict[str, Any]:

@@ -58,6 +58,9 @@ class Inbound:
             return
         if type(params) is not dict:
             params = None
+        caching = self._session.peer.caching
+        if caching is not None:
+            caching.heard(self._session, method, params)
         for listener in self.listeners:
             listener(method, params, link)
         if method == _CANCELLED:

@@ -5,7 +5,7 @@ Knows pages as JSON bytes, so that nothing a caller does to a list reaches them.
 
 from __future__ import annotations
 
-from .._json import FLAG_SLOW, dumps, loads
+from .cache import STALE, pack, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     Key = tuple[str, str | None]
     """Method and cursor."""
 
-_STALE = {
-    "notifications/tools/list_changed": ("tools/list",),
-    "notifications/prompts/list_changed": ("prompts/list",),
-    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
-}
-
 
 class Page:
     """One page as it was received.
@@ -32,40 +26,44 @@ class Page:
         link: The session it is from: in another one it says nothing.
     """
 
-    __slots__ = ("_data", "_flags", "link")
+    __slots__ = ("_data", "link")
 
     def __init__(self, link: Link, result: dict[str, Any]) -> None:
         self.link = link
-        try:
-            self._data = memoryview(dumps(result)).tobytes()  # what the serialiser returns keeps room behind it
-            self._flags = 0
-        except TypeError:
-            import json
-
-            # A number that only the standard library keeps exactly.
-            self._data = json.dumps(result).encode()
-            self._flags = FLAG_SLOW
+        self._data = pack(result)
 
     def __len__(self) -> int:
         return len(self._data)
 
     def result(self) -> dict[str, Any]:
         """The result, made anew for each who asks."""
-        result: dict[str, Any] = loads(self._data, self._flags)
-        return result
+        return unpack(self._data)
 
 
 class KeptLists:
-    """The pages of one session, within a number of bytes; the oldest make room."""
+    """The pages of one session, within a number of bytes; the oldest make room.
 
-    __slots__ = ("_io", "_most", "_pages", "_size", "_versions")
+    Attributes:
+        hits: How often a page was served.
+        misses: How often there was none.
+    """
+
+    __slots__ = ("_io", "_most", "_pages", "_size", "_versions", "hits", "misses")
 
     def __init__(self, io: IO, most: int) -> None:
         self._io = io
         self._most = most
-        self._size = 0
+        self._size = self.hits = self.misses = 0
         self._pages: dict[Key, Page] = {}
         self._versions: dict[str, int] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes that the pages take."""
+        return self._size
+
+    def __len__(self) -> int:
+        return len(self._pages)
 
     def version(self, method: str) -> int:
         """Counts how often the lists of a method were dropped. What was asked for earlier must not be kept."""
@@ -73,8 +71,13 @@ class KeptLists:
 
     def get(self, key: Key, link: Link) -> Page | None:
         """A page of this session, if it is kept."""
-        page = self._pages.get(key)
-        return page if page is not None and page.link is link else None
+        with self._io.mutex():
+            page = self._pages.get(key)
+            if page is None or page.link is not link:
+                self.misses += 1
+                return None
+            self.hits += 1
+            return page
 
     def put(self, key: Key, page: Page, version: int) -> None:
         """Keep a page, unless its list was dropped since `version`, or it is too big."""
@@ -89,7 +92,7 @@ class KeptLists:
 
     def heard(self, method: str) -> None:
         """Drop what a notification says has changed."""
-        stale = _STALE.get(method)
+        stale = STALE.get(method)
         if stale is not None:
             self.drop(stale)
 
@@ -103,7 +106,7 @@ class KeptLists:
 
     def clear(self) -> None:
         """Drop everything."""
-        self.drop([method for stale in _STALE.values() for method in stale])
+        self.drop([method for stale in STALE.values() for method in stale])
 
     def _forget(self, key: Key) -> None:
         page = self._pages.pop(key, None)

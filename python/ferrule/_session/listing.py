@@ -11,6 +11,7 @@ from .._json import dumps
 from .._protocol import methods
 from ..errors import ConnectionClosed, InvalidParams, InvalidResult, RequestTimeout
 from .arguments import is_text
+from .cacheable import Question, answer, check_mode
 from .paging import Pages
 from .settings import UNSET
 
@@ -40,78 +41,104 @@ PROMPTS = Listing(methods.PROMPTS_LIST, "ListPromptsResult")
 TASKS = Listing(methods.TASKS_LIST, "ListTasksResult")
 
 
-async def list_page(session: Session, listing: Listing, cursor: str | None = None, timeout: Timeout = UNSET) -> Any:
+async def list_page(
+    session: Session, listing: Listing, cursor: str | None = None, timeout: Timeout = UNSET, cache: str = "use"
+) -> Any:
     """One page of a list: the first, or the one at a cursor."""
     session.enter()
-    return await _page(session, listing, cursor, session.deadline(timeout))
+    check_mode(cache)
+    return await _page(session, listing, cursor, session.deadline(timeout), cache)
 
 
-async def list_all(session: Session, listing: Listing, timeout: Timeout = UNSET) -> list[Any]:
-    """All items of a list; the timeout is for all of its pages together."""
+async def list_all(session: Session, listing: Listing, timeout: Timeout = UNSET, cache: str = "use") -> list[Any]:
+    """All items of a list; the timeout is for all of its pages together.
+
+    A cursor that is refused may have come from a page of another time: then the list is begun once more.
+    """
     session.enter()
+    check_mode(cache)
     deadline = session.deadline(timeout)
+    pages = _walk(session, listing, deadline, cache)
     try:
-        return await _walk(session, listing, deadline)
+        return await pages.all()
     except InvalidParams:
-        kept = _kept(session, listing)
-        if kept is None:
+        if pages.cursor is None:
             raise
-        # The cursor may have come from a page of another time: once more, without what is kept.
-        kept.drop((listing.method.name,))
-        return await _walk(session, listing, deadline)
+    return await _walk(session, listing, deadline, cache).all()
 
 
-async def _walk(session: Session, listing: Listing, deadline: float) -> list[Any]:
-    pages = Pages(session, listing.method.name, lambda cursor: _page(session, listing, cursor, deadline))
-    return await pages.all()
+def _walk(session: Session, listing: Listing, deadline: float, cache: str) -> Pages:
+    return Pages(session, listing.method.name, lambda cursor: _page(session, listing, cursor, deadline, cache))
 
 
-def iterate(session: Session, listing: Listing, timeout: Timeout = UNSET) -> Pages:
+def iterate(session: Session, listing: Listing, timeout: Timeout = UNSET, cache: str = "use") -> Pages:
     """The items of a list, page by page as they are asked for; the timeout is for each page."""
-    return Pages(session, listing.method.name, lambda cursor: list_page(session, listing, cursor, timeout))
+    check_mode(cache)
+    return Pages(session, listing.method.name, lambda cursor: list_page(session, listing, cursor, timeout, cache))
 
 
-def clear_cache(session: Session) -> None:
-    """Drop the lists that are kept."""
-    session.enter()
+async def _page(session: Session, listing: Listing, cursor: str | None, deadline: float, cache: str) -> Any:
+    try:
+        page = await _find_page(session, listing, cursor, deadline, cache)
+    except InvalidParams:
+        if cursor is not None:
+            _drop(session, listing)
+        raise
+    if listing is TOOLS:
+        from .definitions import learn
+
+        page, _ = learn(session, page)
+    return page
+
+
+def _drop(session: Session, listing: Listing) -> None:
+    """The server does not know a cursor any more: whatever is kept of the list is from another time."""
+    methods = (listing.method.name,)
+    if session.peer.caching is not None:
+        session.peer.caching.drop(session, methods)
     if session.standing is not None and session.standing.kept is not None:
-        session.standing.kept.clear()
+        session.standing.kept.drop(methods)
 
 
-def _kept(session: Session, listing: Listing) -> KeptLists | None:
-    return session.standing.kept if session.standing is not None and listing is not TASKS else None
-
-
-async def _page(session: Session, listing: Listing, cursor: str | None, deadline: float) -> Any:
-    kept = _kept(session, listing)
+async def _find_page(session: Session, listing: Listing, cursor: str | None, deadline: float, cache: str) -> Any:
+    # An empty cursor is a cursor like any other (server/utilities/pagination).
+    params = None if cursor is None else dumps({"cursor": cursor}, "params")
+    question = Question(listing.method, params, lambda result: _read(listing, result))
+    if listing is TASKS or cache == "bypass":
+        return await question.ask(session, deadline)
+    kept = session.standing.kept if session.standing is not None else None
     if kept is None:
-        return _read(session, listing, await _fetch(session, listing, cursor, deadline))
+        return await answer(session, question, deadline, cache)
     link = await session.link_by(deadline, listing.method.name)
     if not link.era.handshake:
-        return _read(session, listing, await _fetch(session, listing, cursor, deadline))
+        return await answer(session, question, deadline, cache)
     # That a list changed may have arrived already, and nobody has read it.
     session.transport.poll()
-    page = kept.get((listing.method.name, cursor), link)
+    page = kept.get((listing.method.name, cursor), link) if cache == "use" else None
     if page is None:
-        page = await _fetch_once(session, listing, cursor, deadline, kept)
-    return _read(session, listing, page.result())
+        page = await _fetch_kept(session, question, cursor, deadline, kept, alone=cache == "refresh")
+    return question.read(page.result())
 
 
-async def _fetch_once(session: Session, listing: Listing, cursor: str | None, deadline: float, kept: KeptLists) -> Page:
-    """A page that is not kept, fetched once for all who miss it at the same time."""
+async def _fetch_kept(
+    session: Session, question: Question, cursor: str | None, deadline: float, kept: KeptLists, alone: bool
+) -> Page:
+    """A page that is not kept yet, fetched once for all who miss it at the same time; `alone`: for this caller."""
     from .kept import Page
 
-    key = (listing.method.name, cursor)
+    key = (question.method.name, cursor)
 
     async def fetch(by: float) -> Page:
         version = kept.version(key[0])
-        result = await _fetch(session, listing, cursor, by)
-        _shaped(listing, result)  # what has the wrong shape is not worth keeping
+        result = await session.perform(question.method, question.params, by)
+        question.read(result)  # what has the wrong shape is not worth keeping
         link = await session.link_by(by, key[0])
         page = Page(link, result)
         kept.put(key, page, version)
         return page
 
+    if alone:
+        return await fetch(deadline)
     try:
         page: Page = await session.io.once((kept, key), fetch, deadline)
         return page
@@ -121,27 +148,12 @@ async def _fetch_once(session: Session, listing: Listing, cursor: str | None, de
         raise ConnectionClosed(f"{key[0]} at {session.label}: the client was closed", request_sent=True) from None
 
 
-async def _fetch(session: Session, listing: Listing, cursor: str | None, deadline: float) -> dict[str, Any]:
-    # An empty cursor is a cursor like any other (server/utilities/pagination).
-    params = None if cursor is None else dumps({"cursor": cursor}, "params")
-    return await session.perform(listing.method, params, deadline=deadline)
-
-
 async def page_anew(session: Session, listing: Listing, cursor: str | None, deadline: float) -> Any:
-    """A page as the server gives it now, whatever is kept; nothing is learned from it yet."""
-    return _shaped(listing, await _fetch(session, listing, cursor, deadline))
+    """A page as the server gives it now, whatever was kept; nothing is learned from it yet."""
+    return await _find_page(session, listing, cursor, deadline, "refresh")
 
 
-def _read(session: Session, listing: Listing, result: dict[str, Any]) -> Any:
-    page = _shaped(listing, result)
-    if listing is TOOLS:
-        from .definitions import learn
-
-        page, _ = learn(session, page)
-    return page
-
-
-def _shaped(listing: Listing, result: dict[str, Any]) -> Any:
+def _read(listing: Listing, result: dict[str, Any]) -> Any:
     page = getattr(types, listing.page).from_wire(result, method=listing.method.name)
     if page.next_cursor is not None and not is_text(page.next_cursor):
         raise InvalidResult(listing.method.name, "nextCursor: holds a lone surrogate")

@@ -24,16 +24,19 @@ class Pages:
         session: Whose limits count.
         method: The list's method, for error texts.
         fetch: Gives the page at a cursor, None for the first.
+
+    Attributes:
+        cursor: That of the page that comes next, or failed last.
     """
 
-    __slots__ = ("_cursor", "_fetch", "_items", "_limits", "_method", "_more", "_pages", "_seen")
+    __slots__ = ("_fetch", "_items", "_limits", "_method", "_more", "_pages", "_seen", "cursor")
 
     def __init__(self, session: Session, method: str, fetch: FetchPage) -> None:
         self._limits = session.settings.limits
         self._method = method
         self._fetch = fetch
         self._items: list[Any] = []
-        self._cursor: str | None = None
+        self.cursor: str | None = None
         self._more = True
         self._pages = 0
         self._seen = 0
@@ -63,9 +66,9 @@ class Pages:
         self._pages += 1
         if self._pages > self._limits.max_pages:
             raise self._too_long("max_pages", self._limits.max_pages)
-        page = await self._fetch(self._cursor)
-        self._cursor = page.next_cursor
-        self._more = self._cursor is not None
+        page = await self._fetch(self.cursor)
+        self.cursor = page.next_cursor
+        self._more = self.cursor is not None
         items = list(page.items)
         self._seen += len(items)
         if self._seen > self._limits.max_items:

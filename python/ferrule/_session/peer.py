@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .._protocol.era import Era
     from .._transports.call import Link
     from .._transports.interface import Transport
+    from .caching import Caching
     from .listening import Listener
     from .reception import Reception
     from .session import Session
@@ -33,6 +34,7 @@ class Peer:
     """A server, as one client knows it.
 
     Attributes:
+        caching: What answers are kept; None before the first question whose answer could be.
         io: Does everything that waits.
         transport: Carries messages; views derive their own from it.
         settings: What the client was asked to be.
@@ -51,6 +53,7 @@ class Peer:
         "_make",
         "_reception",
         "_renewed",
+        "caching",
         "closed",
         "default_info",
         "generation",
@@ -74,6 +77,7 @@ class Peer:
         self.verdict: Verdict | None = Verdict.imported(settings.prior) if settings.prior else None
         self.sessions: dict[Link, Session] = {}
         self._reception: Reception | None = None
+        self.caching: Caching | None = None
         self.listeners: weakref.WeakSet[Listener] | None = None
         self.generation = 0
         self.closed = False
@@ -93,6 +97,7 @@ class Peer:
                 self.transport = transport
                 self.sessions = {}
                 self._reception = None
+                self.caching = None
                 self.listeners = None
                 self.generation += 1
                 self.io = io

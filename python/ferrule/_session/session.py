@@ -203,6 +203,8 @@ class Session(Linked):
         if special is not None and special.evaluation is not None:
             evaluated = special.evaluation.spend()
         extra = self._meta(meta) if evaluated is None else self._merged(evaluated, meta)
+        if special is not None:
+            special.note(extra, link)
         if progress is not None:
             extra[PROGRESS_TOKEN] = call_id
         meta_bytes = dumps(extra, "_meta") if extra else None

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 30.0
 
+_EVER = float("inf")
+_STORE = ("get", "put", "delete")
 _PINS = ("auto", "handshake", "stateless", *versions.KNOWN)
 
 
@@ -132,6 +134,14 @@ class Settings:
             from .output_schemas import check_installed
 
             check_installed()
+        if not (cache is None or isinstance(cache, Unset) or all(hasattr(cache, one) for one in _STORE)):
+            raise ConfigError("cache: expected a store with get, put and delete (see ResponseCache), or None for none")
+        if (
+            isinstance(stale_if_error, bool)
+            or not isinstance(stale_if_error, (int, float))
+            or not 0 <= stale_if_error < _EVER
+        ):
+            raise ConfigError("stale_if_error: expected a number of seconds, 0 for not at all")
         if capabilities is not None and not hasattr(capabilities, "items"):
             raise ConfigError("capabilities: expected a mapping")
         self.protocol = protocol

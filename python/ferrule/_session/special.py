@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from .._transports.call import Link
+
 
 class Evaluation:
     """One evaluation of the user's `request_meta`, for one request (seed of C8 to C10).
@@ -53,3 +55,6 @@ class Special:
         self.declares = declares
         self.accepts = accepts
         self.evaluation = evaluation
+
+    def note(self, meta: Mapping[str, Any], link: Link) -> None:
+        """Take note of an attempt that is about to be made: the members of `_meta` that it carries, and its link."""

@@ -127,6 +127,9 @@ class Standing:
         """Changes of what a subscription was to hear of may have gone unheard: what is kept of that goes."""
         if self.kept is not None:
             self.kept.clear()
+        caching = self.session.peer.caching
+        if caching is not None:
+            caching.missed(self.session, honored)
 
     def lost(self) -> None:
         """The link is no good any more: whoever waits for what came on it should know."""

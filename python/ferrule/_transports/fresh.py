@@ -55,7 +55,7 @@ class Fresh:
                     token.close()  # a coroutine: Python would warn that nobody awaited it
                 raise ConfigError(f"{self._label}: the function given as auth must return printable ASCII text")
             headers.append(("Authorization", f"Bearer {token}"))
-        cookies = self._jar.line(url)
+        cookies = self.cookies(url)
         if cookies is not None:
             headers.append(("Cookie", cookies))
         return headers
@@ -73,6 +73,10 @@ class Fresh:
     def partition(self) -> bytes | None:
         """Whose the answers are, for a cache; None: unknown."""
         return None
+
+    def cookies(self, url: Url) -> str | None:
+        """The cookies that a request would carry now."""
+        return self._jar.line(url)
 
     def take(self, head: ResponseHead, url: Url) -> None:
         """Keep the cookies of an answer of the server's; those of a proxy that wants credentials are none of its."""

@@ -224,6 +224,28 @@ class HttpTransport:
                     self._fresh = fresh
         self._fresh.take(head, self._place.url)
 
+    # Who asks whom
+
+    def endpoint(self) -> bytes | None:
+        """See `interface.Transport.endpoint`."""
+        url = self._place.url
+        return repr((url.scheme, url.host, url.port, url.target, self._pool.address)).encode("utf-8", "replace")
+
+    def caller(self) -> tuple[bytes, bool] | None:
+        """See `interface.Transport.caller`."""
+        context = self.partition()
+        if context is None:
+            return None
+        proxy = self._pool.proxy
+        shown = (
+            self._place.url.userinfo,
+            context,
+            self._headers,
+            self._fresh.cookies(self._place.url) if self._fresh is not None else None,
+            proxy.userinfo if proxy is not None else None,
+        )
+        return repr(shown).encode("utf-8", "backslashreplace"), not self._pool.may_hold_certificate
+
     # Beside requests
 
     def attend(self, link: Link) -> None:

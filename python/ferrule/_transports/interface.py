@@ -48,6 +48,15 @@ class Transport(Protocol):
     def view(self, headers: tuple[tuple[str, str], ...], auth: Any) -> Transport:
         """The same way to the server under other headers; itself where there are no headers."""
 
+    def endpoint(self) -> bytes | None:
+        """What tells the server from every other; None where only this client reaches it."""
+
+    def caller(self) -> tuple[bytes, bool] | None:
+        """All by which the server can tell who asks; None where it may differ from request to request.
+
+        The flag: False if there is more, of which is known only that it stays the same for this client.
+        """
+
     def wire(self, era: Era | None, session_id: str | None) -> RequestTemplate | None:
         """The unchanging part of each request under this era and session; None over stdio."""
 

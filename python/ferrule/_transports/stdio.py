@@ -253,6 +253,16 @@ class StdioTransport:
             process.stream.close()
         await process.wait_exit(max(now() + step, deadline))
 
+    # Who asks whom: the child is this client's alone
+
+    def endpoint(self) -> bytes | None:
+        """See `interface.Transport.endpoint`."""
+        return None
+
+    def caller(self) -> tuple[bytes, bool] | None:
+        """See `interface.Transport.caller`."""
+        return b"", False
+
     # Requests
 
     async def request(self, call: Call, link: Link) -> dict[str, Any]:

@@ -53,7 +53,13 @@ class ToolExecution(Value):
         task_support: str = "forbidden"
 
 
-class Tool(Value):
+class _Whole(Value, draft=True):
+    """Room for what a tool was read from: only `_kept_tools` puts something there, and it is no field."""
+
+    __slots__ = ("_json",)
+
+
+class Tool(_Whole):
     """A tool that a server offers.
 
     Attributes:
