@@ -304,7 +304,7 @@ class StdioTransport:
 
     async def _exchange(self, child: Child, line: bytes, call: Call, slot: Slot) -> None:
         stream = _running(child).stream
-        call.sent = True
+        call.sent = True  # before the first byte, whatever comes of it (R4)
         try:
             await stream.write(line, call.deadline)
         except Unsent:
