@@ -11,7 +11,6 @@ from math import inf
 from .._io import Closing, Expired, Unsent
 from .._json import dumps
 from .._protocol.envelope import PROGRESS_TOKEN, SERVER_INFO, without_reserved
-from .._protocol.rpc_errors import rpc_error
 from .._transports.call import Call, Link, LinkLost, SpecialCall
 from .._transports.messages import check_answer
 from ..errors import (
@@ -272,6 +271,8 @@ class Session(Linked):
 
     def rpc_error(self, error: dict[str, Any], call: Call) -> RPCError:
         """The server's JSON-RPC error as an exception."""
+        from .._protocol.rpc_errors import rpc_error
+
         message = error.get("message")
         return rpc_error(
             code=error["code"],
