@@ -258,7 +258,7 @@ def test_an_open_redirect_of_the_mcp_server_takes_no_token_elsewhere(attack: Att
 
 
 @pytest.mark.req("A6")
-@pytest.mark.parametrize("stated", ["https://stranger.example", "{}//", "{}/.", "HTTPS://{}", None, 7, ["{}"], ""])
+@pytest.mark.parametrize("stated", ["https://stranger.example", "{}/", "{}/.", "HTTPS://{}", None, 7, ["{}"], ""])
 def test_metadata_that_speaks_of_another_issuer_is_not_believed(attack: Attack, stated: Any) -> None:
     issuer = attack.world.authority.issuer
     if isinstance(stated, str):

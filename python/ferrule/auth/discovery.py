@@ -228,6 +228,9 @@ def candidates(issuer: str) -> list[str]:
 async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legacy: bool = False) -> Metadata:
     """Read the metadata of an authorization server.
 
+    It must state the issuer that it was looked up for, character by character (RFC 8414, section 3.3): nothing is
+    normalised, neither here nor where an answer names its issuer (RFC 9207).
+
     Args:
         fetcher: Who asks.
         issuer: Its identifier.
@@ -243,9 +246,11 @@ async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legac
     for url in candidates(issuer):
         status, document = await fetcher.get_json(url, DISCOVERY, deadline)
         if status == 200 and document is not None:
-            if _is_same(document.get("issuer"), issuer):
+            stated = document.get("issuer")
+            # Nobody wrote a legacy issuer down, it is an origin: with or without a slash behind it.
+            if stated == issuer or (legacy and stated == f"{issuer}/"):
                 return _metadata(document, url)
-            refusal = _problem("the authorization server's metadata states another issuer", url)
+            refusal = _problem(_mismatch(stated, issuer), url)
         elif status >= 500:
             refusal = refusal or _problem("the authorization server's metadata cannot be had now", url, status)
     if refusal is not None:
@@ -255,14 +260,11 @@ async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legac
     raise _problem("the authorization server has no metadata", issuer, status)
 
 
-def _is_same(stated: object, issuer: str) -> bool:
-    """Is this the issuer, as a plain string (RFC 8414, section 3.3)?
-
-    An issuer without a path may have its slash or not: both are looked up at the same URL, and servers of the official
-    Python SDK write one where the authorization server writes none.
-    """
-    root = issuer.removesuffix("/")
-    return stated == issuer or (root.count("/") == 2 and stated in (root, f"{root}/"))
+def _mismatch(stated: object, issuer: str) -> str:
+    """What is wrong, with a word for the commonest mistake of those who set servers up."""
+    text = "the authorization server's metadata states another issuer"
+    differs = isinstance(stated, str) and stated.removesuffix("/") == issuer.removesuffix("/")
+    return f"{text} than the server names: they differ in a final slash, which counts" if differs else text
 
 
 def _metadata(document: Mapping[str, Any], url: str) -> Metadata:

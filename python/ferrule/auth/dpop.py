@@ -104,7 +104,7 @@ class BoundDPoP(Auth):
         return self._proven(request, await _settled(self._inner.prepare(request, deadline)))
 
     async def react(self, request: AuthRequest, response: Challenge, deadline: float) -> bool:
-        """See `Auth.react`. Another nonce than the refused proof held is reason enough to send the request once more."""
+        """See `Auth.react`. Another nonce than the refused proof held is reason enough to send the request again."""
         origin = self._context.server.origin
         self._proofs.note(origin, response.dpop_nonce)
         if response.wants_nonce:
