@@ -14,11 +14,11 @@ from .challenges import choose, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
     from typing import Any
 
     from .._http.url import Url
-    from .._io.interface import IO
+    from .._io.interface import IO, Address
     from ..limits import Limits
     from .challenges import Scheme
     from .fetch import Fetcher
@@ -119,14 +119,26 @@ class AuthContext:
         server: The server's URL, as the user gave it.
     """
 
-    __slots__ = ("_way", "io", "limits", "server")
+    __slots__ = ("_reached", "_way", "io", "limits", "server")
 
-    def __init__(self, io: IO, limits: Limits, server: Url, way: tuple[Any, Any, Any] = (None, None, None)) -> None:
-        """`way`: the user's `tls=` and `proxy=`, and the endpoint that the server is reached at, if it has one."""
+    def __init__(
+        self,
+        io: IO,
+        limits: Limits,
+        server: Url,
+        way: tuple[Any, Any, Any] = (None, None, None),
+        reached: Callable[[], list[Address] | None] | None = None,
+    ) -> None:
+        """Say where.
+
+        `way`: the user's `tls=` and `proxy=`, and the endpoint that the server is reached at, if it has one.
+        `reached`: what the server's host stood for when it was last connected to.
+        """
         self.io = io
         self.limits = limits
         self.server = server
         self._way = way
+        self._reached = reached
 
     def fetcher(self, allow_hosts: Iterable[str] = (), *, trusted: Url | None = None) -> Fetcher:
         """Requests to authorization servers, under the same TLS and proxy settings as the client's own.
@@ -139,7 +151,10 @@ class AuthContext:
 
         tls, proxy, endpoint = self._way
         way = Way(tls, proxy, endpoint if trusted is None else None)  # the endpoint is the server's own
-        return Fetcher(self.io, self.limits, trusted or self.server, way=way, allow_hosts=allow_hosts)
+        # What the user names besides is asked alone, and names nobody.
+        reached = self._reached if trusted is None else None
+        server = trusted or self.server
+        return Fetcher(self.io, self.limits, server, way=way, allow_hosts=allow_hosts, reached=reached)
 
     def __repr__(self) -> str:
         return f"<AuthContext for {self.server.label}>"
