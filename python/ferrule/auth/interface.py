@@ -10,7 +10,7 @@ Knows values and the contract; nothing of OAuth. A subclass of `Auth` with a `he
 from __future__ import annotations
 
 from .._value import Frozen
-from .challenges import choose, parse
+from .challenges import COUNTS, choose, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ class Challenge(Frozen):
         return choose(list(self.schemes))
 
     def param(self, name: str) -> str | None:
-        """A parameter of the challenge that counts, such as "error", "scope" or "resource_metadata"."""
-        scheme = self.scheme
-        return None if scheme is None else scheme.params.get(name)
+        """A parameter of the challenges that count, such as "error", "scope" or "resource_metadata"; the first's."""
+        ordered = sorted(self._counting(), key=lambda one: COUNTS.index(one.name))
+        return next((one.params[name] for one in ordered if name in one.params), None)
 
     @property
     def wants_scope(self) -> bool:
@@ -104,7 +104,7 @@ class Challenge(Frozen):
         )
 
     def _counting(self) -> list[Scheme]:
-        return [one for one in self.schemes if one.name in ("bearer", "dpop")]
+        return [one for one in self.schemes if one.name in COUNTS]
 
     def __repr__(self) -> str:
         return f"<Challenge {self.status}, {len(self.schemes)} schemes>"
