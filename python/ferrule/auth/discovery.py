@@ -10,6 +10,7 @@ from .._http.url import parse_url
 from .._value import Frozen
 from ..errors import ConfigError
 from .steps import DISCOVERY, auth_error
+from .tokens import is_vschar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Metadata(Frozen):
         self._set("token_endpoint", token_endpoint)
         self._set("authorization_endpoint", _text(given, "authorization_endpoint"))
         self._set("registration_endpoint", _text(given, "registration_endpoint"))
-        self._set("scopes", _texts(given, "scopes_supported"))
+        self._set("scopes", _scopes(given))
         self._set("auth_methods", _texts(given, "token_endpoint_auth_methods_supported"))
         self._set("pkce_methods", _texts(given, "code_challenge_methods_supported"))
         self._set("sends_issuer", given.get("authorization_response_iss_parameter_supported") is True)
@@ -122,6 +123,12 @@ def _text(document: Mapping[str, Any], name: str) -> str | None:
 def _texts(document: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     value = document.get(name)
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else None
+
+
+def _scopes(document: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """`scopes_supported`, without what cannot be a scope's name (RFC 6749, section 3.3)."""
+    names = _texts(document, "scopes_supported")
+    return None if names is None else tuple(name for name in names if is_vschar(name) and " " not in name)
 
 
 # --- the protected resource ----------------------------------------------------------------------
@@ -168,7 +175,7 @@ def _resource(document: Mapping[str, Any], server: Url, url: str) -> Resource:
     issuers = _texts(document, "authorization_servers")
     if not issuers:
         raise _problem("the resource metadata names no authorization server", url)
-    return Resource(resource, issuers[:MAX_SERVERS], _texts(document, "scopes_supported"))
+    return Resource(resource, issuers[:MAX_SERVERS], _scopes(document))
 
 
 def covers(resource: str, server: Url) -> bool:

@@ -114,8 +114,10 @@ class Flow(Auth):
         """
         raise NotImplementedError
 
-    async def find(self, fetcher: Fetcher, context: AuthContext, standing: Standing, deadline: float) -> Wanted:
-        """Find out whom to ask, and for what.
+    async def find(
+        self, fetcher: Fetcher, context: AuthContext, standing: Standing, needed: str, deadline: float
+    ) -> Wanted:
+        """Find out whom to ask, and for what: `needed`, and what challenges have asked for so far.
 
         Raises:
             AuthDiscoveryError: That cannot be found out, or it is not whom the credentials are for.
@@ -124,7 +126,7 @@ class Flow(Auth):
         issuer = self._choose(resource.issuers, context)
         metadata = await find_metadata(fetcher, issuer, deadline, legacy=resource.legacy)
         self._issuer = issuer  # from here on the credentials are this one's
-        scope = united(self.scope, standing.scope) or " ".join(resource.scopes or ())
+        scope = united(self.scope, standing.scope, needed) or " ".join(resource.scopes or ())
         return Wanted(metadata, resource.resource, scope)
 
     def _choose(self, issuers: tuple[str, ...], context: AuthContext) -> str:
@@ -193,8 +195,7 @@ class BoundFlow(Auth):
         after = united(before, needed)
         if not response.wants_scope or after == before or len(after) > _LONGEST_SCOPE:
             return False
-        standing.scope = after
-        await self._renew(token, deadline, needed)
+        await self._renew(token, deadline, after)
         return True
 
     async def _renew(self, old: Token | None, deadline: float, needed: str = "") -> None:
@@ -217,12 +218,14 @@ class BoundFlow(Auth):
         try:
             wanted = standing.wanted
             if wanted is None or not holds(wanted, needed):
-                wanted = await self._flow.find(fetcher, context, standing, deadline)
+                wanted = await self._flow.find(fetcher, context, standing, needed, deadline)
             asked_at = context.io.wall()
             token = await self._flow.ask(context, fetcher, wanted, deadline)
         finally:
             fetcher.close()
         scheme = "DPoP" if token.token_type == "dpop" else "Bearer"
+        # Only now: scopes that were refused are of no concern to the next call.
+        standing.scope = united(standing.scope, needed)
         standing.wanted = wanted
         standing.renew_at = _renewal(token, asked_at)
         standing.headers = [("Authorization", f"{scheme} {token.access_token}")]
