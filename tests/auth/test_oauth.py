@@ -297,6 +297,20 @@ def test_a_log_in_that_failed_fails_those_who_wait_and_not_the_next_call(flavour
 # --- as which client -----------------------------------------------------------------------------
 
 
+@pytest.mark.req("A6")
+def test_a_client_id_is_shown_to_the_first_authorization_server_alone_whichever_server_names_another(
+    flavour: Flavour, world: World, visitor: Visitor
+) -> None:
+    world.authority.clients["mine"] = Registered("s3cr3t", "client_secret_basic")
+    oauth = visitor.oauth("mine", "s3cr3t")
+    assert call(flavour, world, oauth) == "hello"
+    with World() as other:
+        error = fail(flavour, other, oauth, AuthRegistrationError)
+        assert "client_id belongs to" in str(error)
+        assert not [asked for asked in other.authority.party.seen if asked.body or "mine" in asked.target]
+    assert len(visitor.sent_to) == 1
+
+
 def test_a_client_that_was_registered_beforehand_is_used_with_its_secret(
     flavour: Flavour, world: World, visitor: Visitor
 ) -> None:

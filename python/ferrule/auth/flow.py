@@ -12,6 +12,7 @@ from __future__ import annotations
 from .._value import Frozen
 from .discovery import find_metadata, find_resource
 from .guard import allowed_names
+from .home import Home
 from .interface import Auth
 from .static import digest
 from .steps import DISCOVERY, auth_error
@@ -89,14 +90,14 @@ class Standing:
 class Flow(Auth):
     """The base of flows without a user: see `machine`."""
 
-    __slots__ = ("_issuer", "_standings", "allow_hosts", "proofs", "scope")
+    __slots__ = ("_home", "_standings", "allow_hosts", "proofs", "scope")
 
     proofs: Proofs | None
     """What binds the tokens to a key: set by `DPoP`."""
 
     def __init__(self, scopes: str | Iterable[str] | None, issuer: str | None, allow_hosts: Iterable[str]) -> None:
         self.scope = scopes if isinstance(scopes, str) else " ".join(scopes or ())
-        self._issuer = issuer
+        self._home = Home(issuer)
         self.allow_hosts = allowed_names(allow_hosts)
         self._standings: dict[str, Standing] = {}
         self.proofs = None
@@ -123,20 +124,16 @@ class Flow(Auth):
             AuthDiscoveryError: That cannot be found out, or it is not whom the credentials are for.
         """
         resource = await find_resource(fetcher, context.server, standing.named, deadline)
-        issuer = self._choose(resource.issuers, context)
-        metadata = await find_metadata(fetcher, issuer, deadline, legacy=resource.legacy)
-        self._issuer = issuer  # from here on the credentials are this one's
+        issuer = self._home.issuer or resource.issuers[0]
+        # Credentials are never shown to another authorization server than their own (client-registration).
+        metadata = None
+        if issuer in resource.issuers:
+            metadata = await find_metadata(fetcher, issuer, deadline, legacy=resource.legacy)
+        if metadata is None or self._home.settle(issuer) != issuer:
+            message = "the server trusts another authorization server than the one the credentials are for (issuer)"
+            raise auth_error(DISCOVERY, message, url=context.server.label)
         scope = united(self.scope, standing.scope, needed) or " ".join(resource.scopes or ())
         return Wanted(metadata, resource.resource, scope)
-
-    def _choose(self, issuers: tuple[str, ...], context: AuthContext) -> str:
-        """The authorization server: credentials are never shown to another than their own (client-registration)."""
-        if self._issuer is None:
-            return issuers[0]
-        if self._issuer in issuers:
-            return self._issuer
-        message = "the server trusts another authorization server than the one the credentials are for (issuer)"
-        raise auth_error(DISCOVERY, message, url=context.server.label)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self._standings)} servers>"
