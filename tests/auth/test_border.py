@@ -5,14 +5,20 @@ parameters that come twice. None of it is believed, and nothing of it ends a cal
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from ferrule.auth import ClientCredentials, FileStore, OAuth
+from ferrule.auth import AuthRequest, ClientCredentials, FileStore, OAuth, Token
+from ferrule.auth.fetch import Answer, Way
+from ferrule.auth.machine import Credentials
+from ferrule.auth.registration import ClientSettings
+from ferrule.auth.token_endpoint import ClientIdentity
 from ferrule.errors import AuthError, AuthorizationError, AuthTokenError
 from tests.auth.browsing import REDIRECT_URI, Visitor
 from tests.servers.authority import Registered
@@ -130,3 +136,26 @@ def test_a_scope_that_was_refused_is_not_asked_for_by_the_next_call(flavour: Fla
         world.authority.tokens.clear()
         assert client.call_tool("echo", {}).text == "hello"
     assert [form["scope"] for form in world.authority.token_requests()] == ["read", "read root", "read"]
+
+
+@pytest.mark.req("A1")
+@pytest.mark.parametrize(
+    "value",
+    [
+        AuthRequest("POST", "https://mcp.example/mcp", (("Authorization", "Bearer s3cr3t"),)),
+        Way(None, "http://user:s3cr3t@proxy.example"),
+        Answer(200, {"access_token": "s3cr3t"}, None),  # type: ignore[arg-type]
+        Credentials("me", "s3cr3t", None, None, None, None),
+        ClientIdentity("me", "s3cr3t"),
+        ClientSettings(client_id="me", client_secret="s3cr3t"),
+        Token("s3cr3t"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_holds_a_secret_neither_shows_nor_pickles_it(value: Any) -> None:
+    assert "s3cr3t" not in f"{value!r} {value}"
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError):
+            pickle.dumps(value, protocol)
+    with pytest.raises(TypeError):
+        deepcopy(value)

@@ -24,7 +24,7 @@ from .steps import auth_error
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
     from .._core import ResponseHead
     from .._http.endpoints import Tcp
@@ -62,6 +62,9 @@ class Way(Frozen):
     def __repr__(self) -> str:
         return "<Way>"  # a proxy's URL may hold a password
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Way may hold a password and is not pickled")
+
 
 class Answer(Frozen):
     """What came back.
@@ -85,6 +88,9 @@ class Answer(Frozen):
 
     def __repr__(self) -> str:
         return f"<Answer {self.status}, {'no object' if self.json is None else f'{len(self.json)} members'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an Answer may hold tokens and is not pickled")
 
 
 class Fetcher:

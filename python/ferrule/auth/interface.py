@@ -15,7 +15,7 @@ from .challenges import COUNTS, choose, parse
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from .._http.url import Url
     from .._io.interface import IO, Address
@@ -48,6 +48,9 @@ class AuthRequest(Frozen):
 
     def __repr__(self) -> str:
         return f"<AuthRequest {self.method} {self.url.partition('?')[0]}, {len(self.sent)} headers sent>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an AuthRequest holds what authorizes it and is not pickled")
 
 
 class Challenge(Frozen):
