@@ -29,6 +29,7 @@ PRIVATE = parse_url("https://10.0.0.5/mcp")
         *((address, {"reserved"}) for address in ("192.0.2.1", "203.0.113.7", "ff02::1", "2001:db8::1", "100::1")),
         *((address, {"metadata service"}) for address in ("169.254.169.254", "169.254.170.2", "fd00:ec2::254")),
         *((address, {"metadata service"}) for address in ("100.100.100.200", "168.63.129.16", "fd20:ce::254")),
+        *((address, {"metadata service"}) for address in ("fe80::a9fe:a9fe", "fe80::a9fe:a9fe%eth0", "fd00:42::42")),
         # an IPv4 address within an IPv6 one
         ("::ffff:10.0.0.1", {"private"}),
         ("::ffff:a9fe:a9fe", {"metadata service"}),

@@ -38,6 +38,7 @@ RESERVED, METADATA = "reserved", "metadata service"
 _METADATA = frozenset(
     {
         *("169.254.169.254", "169.254.170.2", "169.254.170.23"),  # nearly everybody; AWS ECS and EKS
+        *("fe80::a9fe:a9fe", "169.254.42.42", "fd00:42::42"),  # OpenStack, Scaleway
         *("100.100.100.200", "168.63.129.16", "192.0.0.192"),  # Alibaba, Azure, Oracle
         *("fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"),  # AWS, AWS EKS, Google
     }
