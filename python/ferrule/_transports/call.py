@@ -179,5 +179,5 @@ class SpecialCall(Call):
         self.overrun = False
         self.headers = None
         self.envelope = None
-        self.accepts = frozenset()
+        self.accepts = Call.accepts
         self.slot = None
