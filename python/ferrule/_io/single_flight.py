@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound=BaseException)
 
+
 def refuse_reentry(flight: object) -> None:
     """Raise when waiting for `flight` would be waiting for oneself."""
     if flight in INSIDE.get():
