@@ -51,7 +51,7 @@ def test_a_call_in_rounds_that_is_refused_for_its_headers_and_becomes_a_task(fla
     if x == 1:
         assert call().structured_content == {"x": 1}
     else:
-        with pytest.raises(InvalidResult, match=r"tools/call: structuredContent.x"):
+        with pytest.raises(InvalidResult, match=r"tools/call: structuredContent\.x"):
             call()
     sent = server.calls("tools/call")
     answered = ({"who": ANN}, "s1")
@@ -120,7 +120,7 @@ def test_a_list_from_the_cache_teaches_what_its_tools_ask_for(flavour: Any, serv
     view = client.with_options(timeout=20)
     view.list_tools()
     client.call_tool("echo", {"region": "eu"})
-    with pytest.raises(InvalidResult, match="structuredContent.x"):
+    with pytest.raises(InvalidResult, match=r"structuredContent\.x"):
         view.call_tool("echo", {"region": "us"})
     assert server.count("tools/list") == 1
     assert [param_headers(one) for one in server.calls("tools/call")] == [{"Region": "eu"}, {"Region": "us"}]

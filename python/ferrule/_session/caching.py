@@ -74,7 +74,8 @@ class Weighed(Special):
         self._session = session
         self.question = question
         given = {**evaluated, **without_reserved(question.meta)} if question.meta else evaluated
-        self._given = self._noted = given, link
+        self._given: tuple[Mapping[str, Any], Link] = (given, link)
+        self._noted: tuple[Mapping[str, Any], Link] = self._given
         self.keys = self.filed = self._keys(self._given)
         self.marks: bytes | None = None
         self.found: set[bytes] = set()
@@ -321,14 +322,15 @@ class Caching:
             return None
         packed = _pack(weighed.question, result)
         seconds = until - session.io.now()
+        # The copy for later counts from the end of its time, which may have come already.
+        lifetimes = {key: seconds}
+        if session.settings.stale_if_error:
+            lifetimes[cache.COPY + key[1:]] = seconds + session.settings.stale_if_error
+        for name, lifetime in lifetimes.items():
+            if lifetime > 0:
+                await self.store.put(session, name, cache.wrap(name, weighed.marks, public, packed), lifetime)
         if seconds <= 0:
             return None
-        value = cache.wrap(key, weighed.marks, public, packed)
-        await self.store.put(session, key, value, seconds)
-        if session.settings.stale_if_error:
-            copy = cache.COPY + key[1:]
-            later = seconds + session.settings.stale_if_error
-            await self.store.put(session, copy, cache.wrap(copy, weighed.marks, public, packed), later)
         # What was filed under the other scope would go on being served.
         others = weighed.found - {key}
         if others:

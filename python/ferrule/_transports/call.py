@@ -187,6 +187,6 @@ class SpecialCall(Call):
         self.overrun = False
         self.headers = None
         self.envelope = None
-        self.accepts = frozenset()
+        self.accepts = Call.accepts
         self.special = None
         self.slot = None

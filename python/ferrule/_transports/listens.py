@@ -12,7 +12,7 @@ import weakref
 
 from .. import _log
 from .._http.redirects import STATUSES as REDIRECTS
-from .._io import Expired
+from .._io import Expired, Unsent
 from .._json import dumps, loads
 from .._wire import encode_message
 from ..errors import InvalidMessage
@@ -74,8 +74,10 @@ async def listen(
         exchange = ListenExchange(slot, call, link, owner, transport.inbound.max_queue, on_comment)
         connection, exchange.fresh = await transport.open_post(exchange)
         return PostedListen(exchange, connection)
-    child, process = await transport.begin(call, link, slot)
-    return WrittenListen(transport, child, process, call, slot)
+    child, process = await transport.join(call, link, slot)
+    way = WrittenListen(transport, child, process, call, slot)
+    await way.send(transport, link)
+    return way
 
 
 # --- Streamable HTTP ------------------------------------------------------------------------------
@@ -193,6 +195,23 @@ class WrittenListen:
         self._call = call
         self._slot = slot
         self._is_left = False
+
+    async def send(self, transport: StdioTransport, link: Link) -> None:
+        """Write the request."""
+        call = self._call
+        line = encode_message(call.id, call.method.name, call.params, call.envelope or link.era.meta, call.meta, True)
+        call.sent = True
+        try:
+            await self._process.stream.write(line, call.deadline)
+        except OSError:
+            transport.retire(self._child)
+        except Unsent:
+            call.sent = False
+            self._leave()
+            raise
+        except BaseException:
+            self.leave()
+            raise
 
     async def wait(self, slot: Slot, deadline: float) -> None:
         """See `interface.Way`."""

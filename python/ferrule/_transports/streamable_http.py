@@ -189,9 +189,7 @@ class StreamableHTTP(HttpTransport):
         wire: RequestTemplate = link.wire  # type: ignore[assignment]
         fresh = call.headers if self._fresh is None else self._fresh.headers(self._place.url, call.headers)
         if fresh is UNREADY:
-            fresh = await self.fresh_headers(self._place.url, "POST", call.deadline, call.headers)
-            if call.special is not None:
-                call.special.moved()
+            fresh = await self._prepared(call)
         envelope = call.envelope or link.era.meta
         data = wire.request(call.id, call.method.name, call.name, call.params, envelope, call.meta, fresh)
         # Not where somebody wants progress: that may come elsewhere, and needs a slot to be left in meanwhile.
@@ -227,6 +225,13 @@ class StreamableHTTP(HttpTransport):
         if message is None and (exchange.body is None or (head is not None and head.status in _AGAIN)):
             message = await self._go_on(exchange, head, trail, fresh)
         return message if message is not None else self._read(exchange, head, call, link)
+
+    async def _prepared(self, call: Call) -> Headers | None:
+        """The headers that this request alone carries, after waiting for what is missing."""
+        fresh = await self.fresh_headers(self._place.url, "POST", call.deadline, call.headers)
+        if call.special is not None:
+            call.special.moved()
+        return fresh
 
     async def _go_on(
         self, exchange: PostExchange, head: ResponseHead | None, trail: Trail | None, fresh: Headers | None
