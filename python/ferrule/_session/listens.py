@@ -248,6 +248,8 @@ class Listen:
                 call.bypass = True
                 return await self._send(session, call, link, trail)
             except Moved:
+                assert call is not None  # it went out
+                deadline = max(deadline, call.deadline)
                 continue
             except LinkLost:
                 session.drop(link)

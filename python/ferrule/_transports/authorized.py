@@ -149,6 +149,10 @@ class Authorized(Fresh):
         """See `Auth.partition`."""
         return self._bound.partition()
 
+    def cookies(self, url: Url) -> str | None:
+        """See `Fresh.cookies`."""
+        return None if self._jar is None else self._jar.line(url)
+
     def take(self, head: ResponseHead, url: Url) -> None:
         """Keep the cookies of an answer."""
         if self._jar is None:
@@ -176,7 +180,7 @@ class Authorized(Fresh):
 
     def _with_others(self, given: Headers, url: Url, own: Headers | None) -> Headers:
         headers = [*own, *given] if own else list(given)
-        cookies = None if self._jar is None else self._jar.line(url)
+        cookies = self.cookies(url)
         if cookies is not None:
             headers.append(("Cookie", cookies))
         return headers

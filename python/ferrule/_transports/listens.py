@@ -40,7 +40,10 @@ SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
 
 class Moved(Exception):
-    """The endpoint is elsewhere, or got other credentials: the request is to be sent again. Internal."""
+    """The endpoint is elsewhere, or got other credentials: the request is to be sent again. Internal.
+
+    The call's deadline has moved by what a person took meanwhile.
+    """
 
 
 def subscription_id(params: dict[str, Any] | None) -> object:
@@ -160,9 +163,7 @@ class PostedListen:
         if head is not None and head.status in REDIRECTS:
             transport.follow(trail, head, exchange.link)
             raise Moved
-        if head is not None and await transport.authorize(
-            head, exchange.fresh, trail, exchange.call.deadline, own=exchange.call.headers
-        ):
+        if head is not None and await transport.reauthorize(exchange.call, head, exchange.fresh, trail):
             raise Moved
         return transport.read_answer(exchange)
 
