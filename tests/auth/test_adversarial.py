@@ -191,6 +191,17 @@ def test_a_name_that_changes_its_address_is_connected_to_where_it_was_judged(att
 
 
 @pytest.mark.req("A5")
+@pytest.mark.parametrize("later", [["10.0.0.1"], ["127.0.0.1"], [f"{PUBLIC}10", "10.0.0.1"]])
+def test_a_server_cannot_make_itself_one_of_the_inside_by_its_own_name(attack: Attack, later: list[str]) -> None:
+    answers = iter([[HOMES["mcp.example"]]] * 2)  # for the call, and for the resource metadata
+    attack.net.names["mcp.example"] = lambda: next(answers, later)
+    attack.world.mcp.metadata["authorization_servers"] = ["https://inside.example"]
+    with pytest.raises(AuthDiscoveryError):
+        attack.call(service())
+    assert "10.0.0.5" not in [host for host, _ in attack.net.connected]
+
+
+@pytest.mark.req("A5")
 def test_a_host_that_the_user_allows_may_be_private(attack: Attack) -> None:
     attack.net.names["as.example"] = ["10.1.2.3"]
     attack.net.homes.add("10.1.2.3")
@@ -258,7 +269,7 @@ def test_an_open_redirect_of_the_mcp_server_takes_no_token_elsewhere(attack: Att
 
 
 @pytest.mark.req("A6")
-@pytest.mark.parametrize("stated", ["https://stranger.example", "{}//", "{}/.", "HTTPS://{}", None, 7, ["{}"], ""])
+@pytest.mark.parametrize("stated", ["https://stranger.example", "{}/", "{}/.", "HTTPS://{}", None, 7, ["{}"], ""])
 def test_metadata_that_speaks_of_another_issuer_is_not_believed(attack: Attack, stated: Any) -> None:
     issuer = attack.world.authority.issuer
     if isinstance(stated, str):

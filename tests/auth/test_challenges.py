@@ -90,6 +90,14 @@ def test_parameters_of_a_challenge_that_does_not_count_are_not_seen() -> None:
     assert (challenge.param("scope"), challenge.wants_scope) == (None, False)
 
 
+def test_what_one_challenge_that_counts_does_not_say_another_may() -> None:
+    values = ['DPoP algs="ES256", scope="b", error="insufficient_scope"', 'Bearer realm="gate"', 'Bearer scope="a"']
+    challenge = Challenge(403, values)
+    assert challenge.scheme is not None and challenge.scheme.params == {"realm": "gate"}
+    assert [challenge.param(name) for name in ("scope", "algs", "realm", "none")] == ["a", "ES256", "gate", None]
+    assert challenge.wants_scope
+
+
 def test_a_nonce_is_wanted_only_if_one_came() -> None:
     values = ['DPoP error="use_dpop_nonce"']
     assert Challenge(401, values, "n-1").wants_nonce

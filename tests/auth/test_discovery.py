@@ -212,11 +212,22 @@ def test_a_document_of_another_issuer_does_not_hide_the_right_one() -> None:
     assert metadata.token_endpoint == "https://as.example/right"
 
 
-@pytest.mark.parametrize(("named", "stated"), [("", "/"), ("/", "")])
-def test_an_issuer_without_a_path_may_have_its_slash_or_not(named: str, stated: str) -> None:
-    document = {"issuer": f"https://as.example{stated}", "token_endpoint": "https://as.example/t"}
-    metadata, _ = metadata_of({candidates("https://as.example")[0]: document}, f"https://as.example{named}")
-    assert metadata.issuer == document["issuer"]
+@pytest.mark.req("A6")
+@pytest.mark.parametrize("named", ["https://as.example", "https://as.example/", TENANT, f"{TENANT}/"])
+def test_a_final_slash_makes_another_issuer_and_the_error_says_so(named: str) -> None:
+    document = {"issuer": named, "token_endpoint": "https://as.example/t"}
+    metadata, _ = metadata_of({candidates(named)[0]: document}, named)
+    assert metadata.issuer == named
+    other = named.removesuffix("/") if named.endswith("/") else f"{named}/"
+    with pytest.raises(AuthDiscoveryError, match="final slash, which counts"):
+        metadata_of({candidates(named)[0]: {**document, "issuer": other}}, named)
+
+
+@pytest.mark.parametrize("stated", ["https://mcp.example", "https://mcp.example/"])
+def test_the_origin_of_a_server_that_named_no_issuer_may_have_its_slash_or_not(stated: str) -> None:
+    document = {"issuer": stated, "token_endpoint": "https://mcp.example/t"}
+    metadata, _ = metadata_of({candidates("https://mcp.example")[0]: document}, "https://mcp.example", legacy=True)
+    assert metadata.issuer == stated
 
 
 def test_trouble_is_told_from_absence() -> None:

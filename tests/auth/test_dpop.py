@@ -17,9 +17,10 @@ import pytest
 
 from ferrule.auth import Auth, BearerAuth, ClientCredentials, DPoP, JWTBearer
 from ferrule.auth.keys import ALGORITHMS, SigningKey
-from ferrule.errors import AuthError, AuthTokenError, ConfigError
+from ferrule.errors import AuthChallengeError, AuthError, AuthTokenError, ConfigError
 from tests.auth.browsing import Visitor
 from tests.servers.authority import SHARED_KEY, Granted, Registered
+from tests.servers.parties import Reply
 from tests.servers.protected import World
 from tests.support.clients import Flavour
 
@@ -108,6 +109,35 @@ def test_the_servers_nonce_has_the_request_sent_once_more(flavour: Flavour, worl
         assert client.call_tool("echo", {}).text == "hello"
     assert [proof(asked).get("nonce") for asked in world.mcp.calls()] == [None, "rs-1", "rs-1", "rs-2"]
     assert len(world.authority.token_requests()) == 1
+
+
+@pytest.mark.req("R2")
+def test_calls_that_lack_one_nonce_at_once_are_all_sent_once_more(flavour: Flavour, world: World) -> None:
+    together = threading.Barrier(5)
+
+    def hold_until_all_are_there(asked: Any) -> None:
+        if asked.message.get("method") == "tools/call" and "nonce" not in proof(asked):
+            together.wait(10)
+
+    with flavour.client(world.url, auth=DPoP(service())) as client:
+        client.connect()
+        world.mcp.nonce = "rs-1"
+        world.mcp.tricks["/mcp"] = hold_until_all_are_there
+        calls = [flavour.start(client.call_tool, "echo", {}) for _ in range(5)]
+        assert [call.result().text for call in calls] == ["hello"] * 5
+    assert [proof(asked).get("nonce") for asked in world.mcp.calls()] == [None] * 5 + ["rs-1"] * 5
+
+
+@pytest.mark.req("A3")
+def test_a_bound_token_that_does_not_help_is_not_renewed_call_after_call(flavour: Flavour, world: World) -> None:
+    with flavour.client(world.url, auth=DPoP(service())) as client:
+        client.connect()
+        before = len(world.authority.token_requests())
+        world.mcp.tricks["/mcp"] = lambda asked: Reply(401, {}, [("WWW-Authenticate", "DPoP")])
+        for _ in range(3):
+            with pytest.raises(AuthChallengeError):
+                client.call_tool("echo", {})
+    assert len(world.authority.token_requests()) - before == 1
 
 
 @pytest.mark.req("A3")

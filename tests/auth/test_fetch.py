@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 from typing import Any
 
 import pytest
@@ -24,17 +25,29 @@ class Asking:
     """One fetcher, driven to its end."""
 
     def __init__(
-        self, driver: Driver, server: str, allow_hosts: Any = (), limits: Limits = LIMITS, way: Any = None
+        self,
+        driver: Driver,
+        server: str,
+        allow_hosts: Any = (),
+        limits: Limits = LIMITS,
+        way: Any = None,
+        reached: Any = (),
     ) -> None:
+        """`reached`: the addresses at which the server was connected to."""
         self._driver = driver
         self._server = parse_url(server)
         self._allow_hosts = allow_hosts
         self._limits = limits
         self._way = way or (None, None, None)
+        self._reached = [
+            (int(socket.AF_INET), int(socket.SOCK_STREAM), 0, (address, 443)) for address in reached
+        ] or None
 
     def __call__(self, verb: str, *args: Any, timeout: float = 10.0) -> Any:
         async def body(io: Any) -> Any:
-            fetcher = AuthContext(io, self._limits, self._server, self._way).fetcher(self._allow_hosts)
+            fetcher = AuthContext(io, self._limits, self._server, self._way, lambda: self._reached).fetcher(
+                self._allow_hosts
+            )
             try:
                 return await getattr(fetcher, verb)(*args, io.now() + timeout)
             finally:
@@ -187,21 +200,46 @@ def test_a_resolver_that_changes_its_mind_is_asked_once(driver: Driver) -> None:
 
 @pytest.mark.req("A5")
 def test_a_server_inside_may_name_others_inside(driver: Driver) -> None:
-    answers = {"idp.example": ["10.0.0.2"], "mcp.example": ["10.0.0.1"], "local.example": ["127.0.0.1"]}
+    answers = {"idp.example": ["10.0.0.2"], "local.example": ["127.0.0.1"]}
     with watched(answers) as leaving:
         for name in ("idp", "local"):
             with pytest.raises(AuthDiscoveryError):
-                Asking(driver, OUTSIDE)("get_json", f"https://{name}.example/x", "discovery")
+                asking = Asking(driver, OUTSIDE, reached=["10.0.0.1", "10.0.0.9"])
+                asking("get_json", f"https://{name}.example/x", "discovery")
     assert leaving.addresses == ["10.0.0.2"]
-    assert leaving.names == ["idp.example", "mcp.example", "local.example", "mcp.example"]
+    assert leaving.names == ["idp.example", "local.example"]
+
+
+@pytest.mark.req("A5")
+@pytest.mark.parametrize("reached", [[], ["93.184.216.34"], ["93.184.216.34", "10.0.0.1"], ["127.0.0.1", "8.8.8.8"]])
+def test_a_server_is_inside_by_where_it_was_reached_and_only_if_that_is_inside_alone(
+    driver: Driver, reached: list[str]
+) -> None:
+    """What its name stands for is the server's to say, and it may say another thing each time."""
+    asking = Asking(driver, OUTSIDE, reached=reached)
+    answers = {"mcp.example": ["10.0.0.1"], "idp.example": ["10.0.0.2"]}
+    with watched(answers) as leaving, pytest.raises(AuthDiscoveryError, match="leads to a private address"):
+        asking("get_json", "https://idp.example/x", "discovery")
+    assert leaving.addresses == []
+    assert leaving.names == ["idp.example"]
+
+
+@pytest.mark.req("A5")
+def test_a_name_that_only_looks_like_this_machine_is_not_asked_in_the_clear(driver: Driver) -> None:
+    asking = Asking(driver, "http://127.0.0.1:8000/mcp")
+    answers = {"idp.localhost": ["93.184.216.34"]}
+    with watched(answers) as leaving, pytest.raises(AuthDiscoveryError, match="no https URL"):
+        asking("get_json", "http://idp.localhost/x", "discovery")
+    assert leaving.addresses == []
 
 
 @pytest.mark.req("A5")
 def test_the_servers_own_name_and_the_users_hosts_are_not_judged(driver: Driver) -> None:
-    answers = {"mcp.example": ["10.0.0.1"], "idp.example": ["10.0.0.2"], "meta.example": ["169.254.169.254"]}
+    answers: dict[str, Any] = {"idp.example": ["10.0.0.2"], "meta.example": ["169.254.169.254"]}
+    answers["mcp.example"] = [["10.0.0.1"], ["169.254.169.254"]]  # not even its own name leads to a metadata service
     with watched(answers) as leaving:
         asking = Asking(driver, OUTSIDE, allow_hosts=["idp.example", "meta.example"])
-        for name in ("mcp", "idp", "meta"):
+        for name in ("mcp", "mcp", "idp", "meta"):
             with pytest.raises(AuthDiscoveryError):
                 asking("get_json", f"https://{name}.example/x", "discovery")
     assert leaving.addresses == ["10.0.0.1", "10.0.0.2"]

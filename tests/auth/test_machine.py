@@ -229,6 +229,24 @@ def test_credentials_are_never_shown_to_another_authorization_server(flavour: Fl
 
 
 @pytest.mark.req("A6")
+def test_of_two_servers_at_once_one_has_the_credentials_sent_to_its_authorization_server(flavour: Flavour) -> None:
+    together = threading.Barrier(2)
+
+    def meet(asked: Any) -> None:
+        together.wait(10)
+
+    service = ClientCredentials("me", SECRET)
+    with World() as one, World() as other:
+        for world in (one, other):
+            world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
+            world.authority.tricks["/.well-known/oauth-authorization-server"] = meet
+        clients = [flavour.client(world.url, auth=service) for world in (one, other)]
+        done = flavour.together(*[lambda client=client: client.call_tool("echo", {}) for client in clients])
+        assert sorted(type(each).__name__ for each in done) == ["AuthDiscoveryError", "CallToolResult"]
+        assert len(one.authority.token_requests()) + len(other.authority.token_requests()) == 1
+
+
+@pytest.mark.req("A6")
 def test_the_issuer_that_was_named_is_the_only_one_that_is_asked(flavour: Flavour, world: World) -> None:
     world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
     world.mcp.metadata["authorization_servers"] = [world.stranger.issuer, world.authority.issuer]

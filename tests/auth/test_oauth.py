@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import jwt
 import pytest
 
-from ferrule import Client
+from ferrule import Client, MemoryCache
 from ferrule.auth import FileStore, OAuth, SigningKey
 from ferrule.errors import (
     AuthDiscoveryError,
@@ -25,7 +25,7 @@ from ferrule.errors import (
 from tests.auth.browsing import REDIRECT_URI, Visitor
 from tests.auth.test_concurrency import python_calls
 from tests.servers.authority import Registered
-from tests.servers.parties import Reply, refuse
+from tests.servers.parties import Asked, Reply, refuse
 from tests.servers.protected import World
 from tests.support.clients import Flavour
 
@@ -106,6 +106,33 @@ def test_two_users_of_one_client_do_not_mix(flavour: Flavour, world: World) -> N
     assert len(ann.sent_to) == len(bob.sent_to) == 1
     tokens = {asked.header("authorization") for asked in world.mcp.calls()} - {None}
     assert len(tokens) == 2
+
+
+@pytest.mark.req("A2", "C3")
+def test_cached_answers_are_for_one_log_in_and_survive_its_renewal(
+    flavour: Flavour, world: World, visitor: Visitor
+) -> None:
+    def listed(asked: Asked) -> Reply | None:
+        if not asked.body or asked.message.get("method") != "tools/list" or not asked.header("authorization"):
+            return None
+        result = {"tools": [], "resultType": "complete", "ttlMs": 60000, "cacheScope": "private"}
+        return Reply(body={"jsonrpc": "2.0", "id": asked.message["id"], "result": result})
+
+    def asked_for_lists() -> int:
+        seen = list(world.mcp.party.seen)
+        return len([asked for asked in seen if asked.body and asked.message.get("method") == "tools/list"])
+
+    world.mcp.tricks["/mcp"] = listed
+    store = MemoryCache()
+    first = flavour.client(world.url, auth=visitor.oauth(), cache=store)
+    assert first.list_tools() == first.list_tools() == []
+    before = asked_for_lists()
+    world.authority.tokens.clear()
+    first.call_tool("echo", {})  # renews the token
+    first.list_tools()
+    assert asked_for_lists() == before
+    flavour.client(world.url, auth=visitor.oauth(), cache=store).list_tools()
+    assert asked_for_lists() == before + 1
 
 
 @pytest.mark.req("A3")
@@ -268,6 +295,20 @@ def test_a_log_in_that_failed_fails_those_who_wait_and_not_the_next_call(flavour
 
 
 # --- as which client -----------------------------------------------------------------------------
+
+
+@pytest.mark.req("A6")
+def test_a_client_id_is_shown_to_the_first_authorization_server_alone_whichever_server_names_another(
+    flavour: Flavour, world: World, visitor: Visitor
+) -> None:
+    world.authority.clients["mine"] = Registered("s3cr3t", "client_secret_basic")
+    oauth = visitor.oauth("mine", "s3cr3t")
+    assert call(flavour, world, oauth) == "hello"
+    with World() as other:
+        error = fail(flavour, other, oauth, AuthRegistrationError)
+        assert "client_id belongs to" in str(error)
+        assert not [asked for asked in other.authority.party.seen if asked.body or "mine" in asked.target]
+    assert len(visitor.sent_to) == 1
 
 
 def test_a_client_that_was_registered_beforehand_is_used_with_its_secret(

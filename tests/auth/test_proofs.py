@@ -8,7 +8,7 @@ import jwt
 import pytest
 
 from ferrule.auth.keys import ALGORITHMS, SigningKey
-from ferrule.auth.proofs import Proofs
+from ferrule.auth.proofs import Proofs, nonce_in
 from ferrule.errors import AuthTokenError
 
 NOW = 1_800_000_000.75
@@ -52,9 +52,9 @@ def test_no_two_proofs_have_one_jti() -> None:
 
 def test_each_server_gets_its_own_last_nonce() -> None:
     proofs = Proofs()
-    assert proofs.note(ORIGIN, "first")
-    assert proofs.note(ORIGIN, "second")
-    assert proofs.note("https://as.example", "other")
+    proofs.note(ORIGIN, "first")
+    proofs.note(ORIGIN, "second")
+    proofs.note("https://as.example", "other")
     assert read(proofs.make("POST", ORIGIN, URL, NOW))[1]["nonce"] == "second"
     assert read(proofs.make("POST", "https://as.example", URL, NOW))[1]["nonce"] == "other"
     assert "nonce" not in read(proofs.make("POST", "https://third.example", URL, NOW))[1]
@@ -64,7 +64,8 @@ def test_each_server_gets_its_own_last_nonce() -> None:
 def test_what_is_no_new_nonce_changes_nothing(nonce: str | None) -> None:
     proofs = Proofs()
     proofs.note(ORIGIN, "known")
-    assert not proofs.note(ORIGIN, nonce)
+    proofs.note(ORIGIN, nonce)
+    assert proofs.nonce(ORIGIN) == "known"
     assert read(proofs.make("POST", ORIGIN, URL, NOW))[1]["nonce"] == "known"
 
 
@@ -106,3 +107,11 @@ def test_the_repr_of_proofs_shows_the_algorithm_alone() -> None:
     proofs.note(ORIGIN, "secret-nonce")
     proofs.make("POST", ORIGIN, URL, NOW)
     assert repr(proofs) == "<Proofs ES256>"
+
+
+@pytest.mark.parametrize("nonce", [None, "n", "ü?>~" * 20])
+def test_the_nonce_of_a_proof_of_ours_can_be_read_again(nonce: str | None) -> None:
+    proofs = Proofs()
+    proofs.note(ORIGIN, nonce)
+    assert nonce_in(proofs.make("POST", ORIGIN, URL, NOW)) == nonce
+    assert nonce_in("") is None

@@ -142,6 +142,6 @@ def test_a_port_that_the_user_named_is_the_only_one(driver: Driver) -> None:
     driver.run(scenario)
 
 
-def test_a_parameter_that_comes_twice_is_none() -> None:
-    assert read_query("a=1&b=2&a=3&c=") == {"b": "2", "c": ""}
+def test_a_parameter_that_comes_twice_is_there_and_worth_nothing() -> None:
+    assert read_query("a=1&b=2&a=3&c=&a=4") == {"a": "", "b": "2", "c": ""}
     assert read_query("&".join(f"p{number}=1" for number in range(200))) == {}

@@ -116,6 +116,54 @@ def test_files_are_their_owners_alone_and_nothing_is_left_beside_them(tmp_path: 
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".lock"]
 
 
+@pytest.mark.req("A1")
+@pytest.mark.skipif(os.name == "nt", reason="links and owners are POSIX's")
+def test_what_somebody_else_put_there_is_neither_read_nor_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, elsewhere = FileStore(tmp_path / "tokens"), tmp_path / "elsewhere"
+    store.save(KEY, "text")
+    [path] = (tmp_path / "tokens").iterdir()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(PermissionError, match="another user"):
+        store.load(KEY)
+    monkeypatch.undo()
+    elsewhere.write_text("planted")
+    path.unlink()
+    path.symlink_to(elsewhere)
+    path.with_name(f"{path.name}.lock").symlink_to(tmp_path / "made")
+    with pytest.raises(OSError):
+        store.load(KEY)
+    with pytest.raises(OSError):
+        store.try_lock(KEY)
+    assert not (tmp_path / "made").exists()
+    store.save(KEY, "mine")
+    assert (store.load(KEY), elsewhere.read_text()) == ("mine", "planted")
+
+
+@pytest.mark.req("A3")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_claim_that_is_given_back_is_free_though_a_forked_child_lives_on(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    claim = store.try_lock(KEY)
+    assert claim is not None
+    ready, end = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(end)
+        os.read(ready, 1)  # until the parent closes its end
+        os._exit(0)
+    try:
+        claim()
+        again = store.try_lock(KEY)
+        assert again is not None
+        again()
+    finally:
+        os.close(end)
+        os.close(ready)
+        os.waitpid(child, 0)
+
+
 def test_a_save_that_fails_leaves_the_old_text_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path)
     store.save(KEY, "old")

@@ -157,6 +157,9 @@ class FakeIO:
         self.tasks.append(Waiting(coroutine))
         return self.tasks[-1]
 
+    async def look_up(self, host: str, port: int, deadline: float, /) -> list[Any]:
+        return []
+
     async def connect(self, host: str, port: int, *, receiver: Any, **how: Any) -> FakeStream:
         self.connects.append({"host": host, "port": port, **how})
         if self.connect_error is not None:

@@ -300,7 +300,7 @@ def test_who_connects_is_told_host_and_port_and_nothing_else() -> None:
     drive(pool_on(io, "http://me:hunter2@h:81/mcp?x").acquire(55.0))
 
     assert io.connects == [
-        {"host": "h", "port": 81, "path": None, "tls": None, "server_hostname": None, "deadline": 55.0}
+        {"host": "h", "port": 81, "path": None, "addresses": [], "tls": None, "server_hostname": None, "deadline": 55.0}
     ]
 
 

@@ -61,7 +61,7 @@ def main() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     auth = AuthSettings(
-        issuer_url=AnyHttpUrl(issuer),
+        issuer_url=issuer,  # type: ignore[arg-type]  # an AnyHttpUrl would get a slash, and be another issuer
         resource_server_url=AnyHttpUrl(url),
         required_scopes=["mcp:read"],
         validate_token_resource=True,

@@ -84,6 +84,19 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+async def look_up(io: IO, url: Url, deadline: float) -> list[Address]:
+    """Every address of a URL's host.
+
+    Raises:
+        ConnectError: It was not found.
+        Expired: At the deadline.
+    """
+    try:
+        return await io.look_up(url.host, url.port, deadline)
+    except (OSError, UnicodeError, ValueError) as error:
+        raise _no_way(f"{bracketed(url.host)}:{url.port}", error, tls=False) from error
+
+
 async def dial(
     io: IO,
     url: Url,
@@ -102,7 +115,7 @@ async def dial(
         context: How to do TLS, None for none.
         receiver: Whom the stream hands its bytes to.
         deadline: When to give up.
-        addresses: What the host was found to stand for; None: it is looked up.
+        addresses: What the host was found to stand for (`look_up`); None where `endpoint` says where to connect.
 
     Raises:
         ConnectError: No connection; the text names the address and the reason.
@@ -127,9 +140,13 @@ async def dial(
             receiver=receiver,
         )
     except (OSError, UnicodeError, ValueError) as error:
-        text = f"cannot connect to {where}: {reason(error, tls=bool(context))}"
-        # By name: only the drivers may import ssl. A certificate does not become good by being looked at again.
-        raise ConnectError(text, transient=type(error).__name__ != "SSLCertVerificationError") from error
+        raise _no_way(where, error, tls=bool(context)) from error
+
+
+def _no_way(where: str, error: Exception, *, tls: bool) -> ConnectError:
+    # By name: only the drivers may import ssl. A certificate does not become good by being looked at again.
+    transient = type(error).__name__ != "SSLCertVerificationError"
+    return ConnectError(f"cannot connect to {where}: {reason(error, tls=tls)}", transient=transient)
 
 
 _NAMES: dict[type[OSError], str] = {

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from ..errors import ConnectError, ConnectionClosed
 from .bypass import passes_by
 from .connection import BUSY, CLOSED, DRAINING, IDLE, Connection
-from .endpoints import dial
+from .endpoints import dial, look_up
 from .exchange import NOBODY
 from .tls import check_tls
 
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
 
-    from .._io.interface import IO, Handle, Slot
+    from .._io.interface import IO, Address, Handle, Slot
     from ..limits import Limits
     from .endpoints import Tcp, Unix
     from .exchange import Exchange
@@ -51,6 +51,7 @@ class Pool:
     Attributes:
         asks: Does who asks read the answer itself, so that `Connection.ask` is worth while?
         connections: All that are open or being opened.
+        reached: What the host stood for when a connection to it was last made; None: never, or that is not known.
     """
 
     __slots__ = (
@@ -72,6 +73,7 @@ class Pool:
         "mutex",
         "origin",
         "proxy",
+        "reached",
     )
 
     def __init__(
@@ -103,6 +105,7 @@ class Pool:
         self._sweeper: Handle | None = None
         self._is_closed = False
         self.connections: set[Connection] = set()
+        self.reached: list[Address] | None = None
 
     def __repr__(self) -> str:
         return (
@@ -274,7 +277,14 @@ class Pool:
         if self.proxy is not None:
             assert isinstance(connection, _proxied())
             return await connection.open(self._io, self.origin, self.proxy, context, deadline)
-        connection.attach(await dial(self._io, self.origin, self._endpoint, context, connection, deadline))
+        endpoint = self._endpoint
+        addresses = await self._addresses(deadline) if endpoint is None else None
+        connection.attach(await dial(self._io, self.origin, endpoint, context, connection, deadline, addresses))
+        self.reached = addresses
+
+    async def _addresses(self, deadline: float) -> list[Address]:
+        """What may be connected to."""
+        return await look_up(self._io, self.origin, deadline)
 
     def _tls_context(self) -> ssl.SSLContext:
         """How this pool does TLS; made when first needed."""

@@ -112,7 +112,8 @@ class Authorized(Fresh):
         """Have a refusal answered: is the request to be sent once more? At most once for each cause."""
         challenge = challenge_of(head)
         cause = _cause(challenge)
-        credentials = _credentials(sent, own)
+        given = _credentials(sent, own)
+        credentials = _lasting(given)
         if cause is None or cause in trail.causes:
             if cause == "401":
                 self._futile, self._futile_until = credentials, self._io.now() + _FUTILE
@@ -121,9 +122,9 @@ class Authorized(Fresh):
         if cause == "401":
             if credentials == self._futile and self._io.now() < self._futile_until:
                 return False
-            if credentials == self._replaced and self.headers(url, None, verb) != credentials:
+            if credentials == self._replaced and _lasting(self.headers(url, None, verb)) != credentials:
                 return True
-        request = _request(verb, url, tuple(credentials))
+        request = _request(verb, url, tuple(given))
 
         async def answer(deadline: float) -> bool:
             return bool(await self._ask(self._bound.react, request, challenge, deadline))
@@ -193,6 +194,11 @@ def _request(verb: str, url: Url, sent: tuple[tuple[str, str], ...] = ()) -> Aut
 def _credentials(sent: Headers, own: Headers | None) -> Headers:
     """What of a request's headers came from the `Auth`."""
     return [field for field in sent if field[0] != "Cookie" and field not in (own or ())]
+
+
+def _lasting(given: Headers) -> Headers:
+    """What of it is the same in the next request: a proof (RFC 9449) is not."""
+    return [field for field in given if field[0] != "DPoP"]
 
 
 def challenge_of(head: ResponseHead) -> Challenge:

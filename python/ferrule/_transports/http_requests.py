@@ -117,7 +117,8 @@ class HttpTransport:
                 from ..auth.static import AsyncTokens
 
                 auth = AsyncTokens(auth)  # type: ignore[arg-type]  # it is an async function
-            context = AuthContext(self._io, self._limits, self._place.named, self._place.way)
+            pool = self._pool
+            context = AuthContext(self._io, self._limits, self._place.named, self._place.way, lambda: pool.reached)
             return Authorized(self._io, self._limits, url.label, auth, context, cookies)
         from .fresh import Fresh
 

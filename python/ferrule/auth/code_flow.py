@@ -17,6 +17,7 @@ from .token_endpoint import request_token
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import NoReturn
 
     from ..errors import AuthError
     from .discovery import Metadata, Resource
@@ -49,6 +50,9 @@ class Request:
         self._proofs = proofs
         self._state = new_secret()
         self._verifier = new_secret()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Request holds secrets and is not pickled")
 
     async def perform(self, fetcher: Fetcher, user: User) -> Token:
         """Have the user authorize, and take the token.

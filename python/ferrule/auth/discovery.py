@@ -10,6 +10,7 @@ from .._http.url import parse_url
 from .._value import Frozen
 from ..errors import ConfigError
 from .steps import DISCOVERY, auth_error
+from .tokens import is_vschar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Metadata(Frozen):
         self._set("token_endpoint", token_endpoint)
         self._set("authorization_endpoint", _text(given, "authorization_endpoint"))
         self._set("registration_endpoint", _text(given, "registration_endpoint"))
-        self._set("scopes", _texts(given, "scopes_supported"))
+        self._set("scopes", _scopes(given))
         self._set("auth_methods", _texts(given, "token_endpoint_auth_methods_supported"))
         self._set("pkce_methods", _texts(given, "code_challenge_methods_supported"))
         self._set("sends_issuer", given.get("authorization_response_iss_parameter_supported") is True)
@@ -122,6 +123,12 @@ def _text(document: Mapping[str, Any], name: str) -> str | None:
 def _texts(document: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     value = document.get(name)
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else None
+
+
+def _scopes(document: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """`scopes_supported`, without what cannot be a scope's name (RFC 6749, section 3.3)."""
+    names = _texts(document, "scopes_supported")
+    return None if names is None else tuple(name for name in names if is_vschar(name) and " " not in name)
 
 
 # --- the protected resource ----------------------------------------------------------------------
@@ -168,7 +175,7 @@ def _resource(document: Mapping[str, Any], server: Url, url: str) -> Resource:
     issuers = _texts(document, "authorization_servers")
     if not issuers:
         raise _problem("the resource metadata names no authorization server", url)
-    return Resource(resource, issuers[:MAX_SERVERS], _texts(document, "scopes_supported"))
+    return Resource(resource, issuers[:MAX_SERVERS], _scopes(document))
 
 
 def covers(resource: str, server: Url) -> bool:
@@ -228,6 +235,9 @@ def candidates(issuer: str) -> list[str]:
 async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legacy: bool = False) -> Metadata:
     """Read the metadata of an authorization server.
 
+    It must state the issuer that it was looked up for, character by character (RFC 8414, section 3.3): nothing is
+    normalised, neither here nor where an answer names its issuer (RFC 9207).
+
     Args:
         fetcher: Who asks.
         issuer: Its identifier.
@@ -243,9 +253,11 @@ async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legac
     for url in candidates(issuer):
         status, document = await fetcher.get_json(url, DISCOVERY, deadline)
         if status == 200 and document is not None:
-            if _is_same(document.get("issuer"), issuer):
+            stated = document.get("issuer")
+            # Nobody wrote a legacy issuer down, it is an origin: with or without a slash behind it.
+            if stated == issuer or (legacy and stated == f"{issuer}/"):
                 return _metadata(document, url)
-            refusal = _problem("the authorization server's metadata states another issuer", url)
+            refusal = _problem(_mismatch(stated, issuer), url)
         elif status >= 500:
             refusal = refusal or _problem("the authorization server's metadata cannot be had now", url, status)
     if refusal is not None:
@@ -255,14 +267,11 @@ async def find_metadata(fetcher: Fetcher, issuer: str, deadline: float, *, legac
     raise _problem("the authorization server has no metadata", issuer, status)
 
 
-def _is_same(stated: object, issuer: str) -> bool:
-    """Is this the issuer, as a plain string (RFC 8414, section 3.3)?
-
-    An issuer without a path may have its slash or not: both are looked up at the same URL, and servers of the official
-    Python SDK write one where the authorization server writes none.
-    """
-    root = issuer.removesuffix("/")
-    return stated == issuer or (root.count("/") == 2 and stated in (root, f"{root}/"))
+def _mismatch(stated: object, issuer: str) -> str:
+    """What is wrong, with a word for the commonest mistake of those who set servers up."""
+    text = "the authorization server's metadata states another issuer"
+    differs = isinstance(stated, str) and stated.removesuffix("/") == issuer.removesuffix("/")
+    return f"{text} than the server names: they differ in a final slash, which counts" if differs else text
 
 
 def _metadata(document: Mapping[str, Any], url: str) -> Metadata:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..errors import AuthTokenError, ConfigError
 from .interface import Auth
 from .keys import ALGORITHMS, as_key, require_crypto
-from .proofs import Proofs
+from .proofs import Proofs, nonce_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,10 +104,12 @@ class BoundDPoP(Auth):
         return self._proven(request, await _settled(self._inner.prepare(request, deadline)))
 
     async def react(self, request: AuthRequest, response: Challenge, deadline: float) -> bool:
-        """See `Auth.react`. A nonce that was not known is reason enough to send the request once more."""
-        new = self._proofs.note(self._context.server.origin, response.dpop_nonce)
+        """See `Auth.react`. Another nonce than the refused proof held is reason enough to send the request again."""
+        origin = self._context.server.origin
+        self._proofs.note(origin, response.dpop_nonce)
         if response.wants_nonce:
-            return new
+            # Not whether it is new: of requests that are refused at once, only the first brings news.
+            return self._proofs.nonce(origin) != nonce_in(dict(request.sent).get("DPoP", ""))
         offered = response.param("algs")
         if offered is not None:
             self._proofs.offer(offered.split())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from functools import partial
 
-from .._http.endpoints import Unix, dial
+from .._http.endpoints import Unix
 from .._http.exchange import Exchange
 from .._http.pool import Pool
 from .._http.proxy import absolute_target, proxy_for, proxy_headers
@@ -23,16 +23,14 @@ from .steps import auth_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, NoReturn
 
     from .._core import ResponseHead
-    from .._http.connection import Connection
     from .._http.endpoints import Tcp
     from .._http.tls import Tls
     from .._http.url import Url
-    from .._io.interface import IO, Slot
+    from .._io.interface import IO, Address, Slot
     from ..errors import AuthError
     from ..limits import Limits
 
@@ -64,6 +62,9 @@ class Way(Frozen):
     def __repr__(self) -> str:
         return "<Way>"  # a proxy's URL may hold a password
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Way may hold a password and is not pickled")
+
 
 class Answer(Frozen):
     """What came back.
@@ -88,6 +89,9 @@ class Answer(Frozen):
     def __repr__(self) -> str:
         return f"<Answer {self.status}, {'no object' if self.json is None else f'{len(self.json)} members'}>"
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an Answer may hold tokens and is not pickled")
+
 
 class Fetcher:
     """Asks on behalf of one client's view.
@@ -101,6 +105,7 @@ class Fetcher:
         server: The server, as the user named it: see `guard`.
         way: How the client reaches it.
         allow_hosts: Hosts that may be at private addresses: see `guard`.
+        reached: What the server's host stood for when it was last connected to: see `Pool.reached`.
 
     Raises:
         ConfigError: `allow_hosts` is one text.
@@ -109,14 +114,21 @@ class Fetcher:
     __slots__ = ("__weakref__", "_guard", "_io", "_limits", "_pool_limits", "_pools", "_server", "_way")
 
     def __init__(
-        self, io: IO, limits: Limits, server: Url, *, way: Way | None = None, allow_hosts: Iterable[str] = ()
+        self,
+        io: IO,
+        limits: Limits,
+        server: Url,
+        *,
+        way: Way | None = None,
+        allow_hosts: Iterable[str] = (),
+        reached: Callable[[], list[Address] | None] | None = None,
     ) -> None:
         self._io = io
         self._limits = limits
         self._pool_limits = limits.replace(max_message_bytes=limits.max_auth_bytes, max_connections=_MOST_CONNECTIONS)
         self._server = server
         self._way = way or Way()
-        self._guard = Guard(io, server, _place(self._way.endpoint), allow_hosts)
+        self._guard = Guard(io, server, _place(self._way.endpoint), allow_hosts, reached)
         self._pools: dict[str, Pool] = {}
         weakref.finalize(self, io.let_go, partial(_shut, self._pools))
 
@@ -234,12 +246,8 @@ class GuardedPool(Pool):
         super().__init__(*args, **options)
         self._guard = guard
 
-    async def _dial(self, connection: Connection, deadline: float) -> None:
-        if self.proxy is not None or self._endpoint is not None:
-            return await super()._dial(connection, deadline)
-        context: ssl.SSLContext | None = self._tls_context() if self.origin.is_https else None
-        addresses = await self._guard.addresses(self.origin, deadline)
-        connection.attach(await dial(self._io, self.origin, None, context, connection, deadline, addresses))
+    async def _addresses(self, deadline: float) -> list[Address]:
+        return await self._guard.addresses(self.origin, deadline)
 
 
 class _Whole(Exchange):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from .._value import Frozen
 from .discovery import find_metadata, find_resource
 from .guard import allowed_names
+from .home import Home
 from .interface import Auth
 from .static import digest
 from .steps import DISCOVERY, auth_error
@@ -89,14 +90,14 @@ class Standing:
 class Flow(Auth):
     """The base of flows without a user: see `machine`."""
 
-    __slots__ = ("_issuer", "_standings", "allow_hosts", "proofs", "scope")
+    __slots__ = ("_home", "_standings", "allow_hosts", "proofs", "scope")
 
     proofs: Proofs | None
     """What binds the tokens to a key: set by `DPoP`."""
 
     def __init__(self, scopes: str | Iterable[str] | None, issuer: str | None, allow_hosts: Iterable[str]) -> None:
         self.scope = scopes if isinstance(scopes, str) else " ".join(scopes or ())
-        self._issuer = issuer
+        self._home = Home(issuer)
         self.allow_hosts = allowed_names(allow_hosts)
         self._standings: dict[str, Standing] = {}
         self.proofs = None
@@ -114,27 +115,25 @@ class Flow(Auth):
         """
         raise NotImplementedError
 
-    async def find(self, fetcher: Fetcher, context: AuthContext, standing: Standing, deadline: float) -> Wanted:
-        """Find out whom to ask, and for what.
+    async def find(
+        self, fetcher: Fetcher, context: AuthContext, standing: Standing, needed: str, deadline: float
+    ) -> Wanted:
+        """Find out whom to ask, and for what: `needed`, and what challenges have asked for so far.
 
         Raises:
             AuthDiscoveryError: That cannot be found out, or it is not whom the credentials are for.
         """
         resource = await find_resource(fetcher, context.server, standing.named, deadline)
-        issuer = self._choose(resource.issuers, context)
-        metadata = await find_metadata(fetcher, issuer, deadline, legacy=resource.legacy)
-        self._issuer = issuer  # from here on the credentials are this one's
-        scope = united(self.scope, standing.scope) or " ".join(resource.scopes or ())
+        issuer = self._home.issuer or resource.issuers[0]
+        # Credentials are never shown to another authorization server than their own (client-registration).
+        metadata = None
+        if issuer in resource.issuers:
+            metadata = await find_metadata(fetcher, issuer, deadline, legacy=resource.legacy)
+        if metadata is None or self._home.settle(issuer) != issuer:
+            message = "the server trusts another authorization server than the one the credentials are for (issuer)"
+            raise auth_error(DISCOVERY, message, url=context.server.label)
+        scope = united(self.scope, standing.scope, needed) or " ".join(resource.scopes or ())
         return Wanted(metadata, resource.resource, scope)
-
-    def _choose(self, issuers: tuple[str, ...], context: AuthContext) -> str:
-        """The authorization server: credentials are never shown to another than their own (client-registration)."""
-        if self._issuer is None:
-            return issuers[0]
-        if self._issuer in issuers:
-            return self._issuer
-        message = "the server trusts another authorization server than the one the credentials are for (issuer)"
-        raise auth_error(DISCOVERY, message, url=context.server.label)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self._standings)} servers>"
@@ -193,8 +192,7 @@ class BoundFlow(Auth):
         after = united(before, needed)
         if not response.wants_scope or after == before or len(after) > _LONGEST_SCOPE:
             return False
-        standing.scope = after
-        await self._renew(token, deadline, needed)
+        await self._renew(token, deadline, after)
         return True
 
     async def _renew(self, old: Token | None, deadline: float, needed: str = "") -> None:
@@ -217,12 +215,14 @@ class BoundFlow(Auth):
         try:
             wanted = standing.wanted
             if wanted is None or not holds(wanted, needed):
-                wanted = await self._flow.find(fetcher, context, standing, deadline)
+                wanted = await self._flow.find(fetcher, context, standing, needed, deadline)
             asked_at = context.io.wall()
             token = await self._flow.ask(context, fetcher, wanted, deadline)
         finally:
             fetcher.close()
         scheme = "DPoP" if token.token_type == "dpop" else "Bearer"
+        # Only now: scopes that were refused are of no concern to the next call.
+        standing.scope = united(standing.scope, needed)
         standing.wanted = wanted
         standing.renew_at = _renewal(token, asked_at)
         standing.headers = [("Authorization", f"{scheme} {token.access_token}")]

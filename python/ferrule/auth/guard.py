@@ -3,10 +3,12 @@
 Specification: security best practices, Server-Side Request Forgery. The rules:
 
 * https, but for loopback.
-* No address that is loopback, private, link-local or reserved, unless the server itself is at one of that kind. A
-  server on this machine may name private addresses too: it reaches them itself.
+* No address that is loopback, private, link-local or reserved, unless the server itself is at such ones, and at no
+  other. A server on this machine may name private addresses too: it reaches them itself. Where a server is that has a
+  name is what the name stood for when the client last connected: what it stands for when it is asked again is for the
+  server to say.
 * The address of a cloud's metadata service never, whatever the server is.
-* The server's own host is always allowed: it is talked to anyway.
+* The server's own host is always allowed otherwise: it is talked to anyway.
 * Hosts of `allow_hosts` may be at any address but a metadata service's.
 
 Addresses are judged in every spelling: an IPv6 address by what is embedded in it (mapped, compatible, translated, 6to4,
@@ -18,12 +20,13 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
+from .._http.endpoints import look_up
 from .._http.url import parse_url
-from ..errors import ConfigError, ConnectError
+from ..errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from .._http.url import Url
@@ -70,7 +73,7 @@ _ALLOWED_BY = {
     LINK_LOCAL: frozenset({LINK_LOCAL}),
     RESERVED: frozenset[str](),
 }
-"""Of what kinds a server must be to name an address of this kind."""
+"""Of which kinds alone a server must be to name an address of this kind."""
 
 
 class Forbidden(Exception):
@@ -122,12 +125,21 @@ class Guard:
         server: The server, as the user named it.
         place: The host that the server is reached at, if that is another one; "" for one on this machine.
         allow_hosts: See above.
+        reached: What the server's host stood for when it was last connected to; None: that is not known.
     """
 
-    __slots__ = ("_allowed", "_io", "_place", "_server")
+    __slots__ = ("_allowed", "_io", "_place", "_reached", "_server")
 
-    def __init__(self, io: IO, server: Url, place: str | None, allow_hosts: Iterable[str]) -> None:
+    def __init__(
+        self,
+        io: IO,
+        server: Url,
+        place: str | None,
+        allow_hosts: Iterable[str],
+        reached: Callable[[], list[Address] | None] | None = None,
+    ) -> None:
         self._io = io
+        self._reached = reached
         self._server = server
         self._place = place
         self._allowed = allowed_names(allow_hosts)
@@ -144,31 +156,22 @@ class Guard:
             ConnectError: The host was not found.
             Expired: At the deadline.
         """
-        found = await self._look_up(url.host, url.port, deadline)
-        if url.host == self._server.host:
-            return found
+        found = await look_up(self._io, url, deadline)
         kinds = kinds_of_all(found)
-        if kinds - {PUBLIC}:
-            _judge(kinds, await self._server_kinds(deadline), url.host in self._allowed)
+        if not url.is_https and kinds != {LOOPBACK}:
+            raise Forbidden("is no https URL")  # a name that only looks like one of this machine
+        own = url.host == self._server.host
+        _judge(kinds, self._server_kinds(), own or url.host in self._allowed)
         return found
 
-    async def _server_kinds(self, deadline: float) -> set[str]:
+    def _server_kinds(self) -> set[str]:
         if self._place == "":
             return {LOOPBACK}
-        host = self._place or self._server.host
-        known = _kinds_of_host(host)
+        known = _kinds_of_host(self._place or self._server.host)
         if known is not None:
             return known
-        try:
-            return kinds_of_all(await self._look_up(host, self._server.port, deadline))
-        except ConnectError:
-            return set()
-
-    async def _look_up(self, host: str, port: int, deadline: float) -> list[Address]:
-        try:
-            return await self._io.look_up(host, port, deadline)
-        except (OSError, ValueError) as error:
-            raise ConnectError(f"cannot connect to {host}:{port}: the host name was not found") from error
+        reached = None if self._reached is None else self._reached()
+        return kinds_of_all(reached or ())
 
 
 def kinds_of_all(addresses: Iterable[Any]) -> set[str]:
@@ -183,7 +186,7 @@ def _judge(kinds: set[str], server: set[str], named: bool) -> None:
     if named:
         return
     for kind in sorted(kinds - {PUBLIC}):
-        if not _ALLOWED_BY[kind] & server:
+        if not server or not server <= _ALLOWED_BY[kind]:
             hint = "" if kind == RESERVED else "; if it is yours, name its host in allow_hosts"
             raise Forbidden(f"leads to a {kind} address, where the server is none{hint}")
 

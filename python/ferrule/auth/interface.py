@@ -10,15 +10,15 @@ Knows values and the contract; nothing of OAuth. A subclass of `Auth` with a `he
 from __future__ import annotations
 
 from .._value import Frozen
-from .challenges import choose, parse
+from .challenges import COUNTS, choose, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Iterable
+    from typing import Any, NoReturn
 
     from .._http.url import Url
-    from .._io.interface import IO
+    from .._io.interface import IO, Address
     from ..limits import Limits
     from .challenges import Scheme
     from .fetch import Fetcher
@@ -48,6 +48,9 @@ class AuthRequest(Frozen):
 
     def __repr__(self) -> str:
         return f"<AuthRequest {self.method} {self.url.partition('?')[0]}, {len(self.sent)} headers sent>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an AuthRequest holds what authorizes it and is not pickled")
 
 
 class Challenge(Frozen):
@@ -87,9 +90,9 @@ class Challenge(Frozen):
         return choose(list(self.schemes))
 
     def param(self, name: str) -> str | None:
-        """A parameter of the challenge that counts, such as "error", "scope" or "resource_metadata"."""
-        scheme = self.scheme
-        return None if scheme is None else scheme.params.get(name)
+        """A parameter of the challenges that count, such as "error", "scope" or "resource_metadata"; the first's."""
+        ordered = sorted(self._counting(), key=lambda one: COUNTS.index(one.name))
+        return next((one.params[name] for one in ordered if name in one.params), None)
 
     @property
     def wants_scope(self) -> bool:
@@ -104,7 +107,7 @@ class Challenge(Frozen):
         )
 
     def _counting(self) -> list[Scheme]:
-        return [one for one in self.schemes if one.name in ("bearer", "dpop")]
+        return [one for one in self.schemes if one.name in COUNTS]
 
     def __repr__(self) -> str:
         return f"<Challenge {self.status}, {len(self.schemes)} schemes>"
@@ -119,14 +122,26 @@ class AuthContext:
         server: The server's URL, as the user gave it.
     """
 
-    __slots__ = ("_way", "io", "limits", "server")
+    __slots__ = ("_reached", "_way", "io", "limits", "server")
 
-    def __init__(self, io: IO, limits: Limits, server: Url, way: tuple[Any, Any, Any] = (None, None, None)) -> None:
-        """`way`: the user's `tls=` and `proxy=`, and the endpoint that the server is reached at, if it has one."""
+    def __init__(
+        self,
+        io: IO,
+        limits: Limits,
+        server: Url,
+        way: tuple[Any, Any, Any] = (None, None, None),
+        reached: Callable[[], list[Address] | None] | None = None,
+    ) -> None:
+        """Say where.
+
+        `way`: the user's `tls=` and `proxy=`, and the endpoint that the server is reached at, if it has one.
+        `reached`: what the server's host stood for when it was last connected to.
+        """
         self.io = io
         self.limits = limits
         self.server = server
         self._way = way
+        self._reached = reached
 
     def fetcher(self, allow_hosts: Iterable[str] = (), *, trusted: Url | None = None) -> Fetcher:
         """Requests to authorization servers, under the same TLS and proxy settings as the client's own.
@@ -139,7 +154,10 @@ class AuthContext:
 
         tls, proxy, endpoint = self._way
         way = Way(tls, proxy, endpoint if trusted is None else None)  # the endpoint is the server's own
-        return Fetcher(self.io, self.limits, trusted or self.server, way=way, allow_hosts=allow_hosts)
+        # What the user names besides is asked alone, and names nobody.
+        reached = self._reached if trusted is None else None
+        server = trusted or self.server
+        return Fetcher(self.io, self.limits, server, way=way, allow_hosts=allow_hosts, reached=reached)
 
     def __repr__(self) -> str:
         return f"<AuthContext for {self.server.label}>"

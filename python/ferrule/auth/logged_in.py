@@ -190,6 +190,8 @@ class BoundOAuth(Auth):
         issuer = self._memory.issuer or await self._shelf.last_issuer(client_id)
         if issuer is None:
             return None
+        if self._is_elsewhere(issuer):
+            return None
         self._memory.issuer = issuer
         client, grant = await self._shelf.load(issuer, client_id)
         return None if client is None or grant is None else self._own(grant)
@@ -289,6 +291,8 @@ class BoundOAuth(Auth):
         oauth = self._oauth
         issuer = self._issuer(resource)
         metadata = await find_metadata(fetcher, issuer, inf, legacy=resource.legacy)
+        if self._is_elsewhere(issuer):
+            raise self._not_home(issuer)
         before = last.asked if last is not None and last.issuer == issuer else None
         scope = choose_scopes(
             configured=oauth.scopes,
@@ -339,11 +343,15 @@ class BoundOAuth(Auth):
         Raises:
             AuthRegistrationError: None of them is the one that the user's client id belongs to.
         """
-        settings = self._oauth.client
-        for issuer in (settings.issuer, self._memory.issuer):
-            if issuer in resource.issuers and issuer is not None:
-                return issuer
-        if settings.client_id is not None and (settings.issuer or self._memory.issuer) is not None:
-            message = "the server names another authorization server than the one that client_id belongs to"
-            raise auth_error(REGISTRATION, message, url=resource.issuers[0])
-        return resource.issuers[0]
+        home, last = self._oauth.home.issuer, self._memory.issuer
+        if home is not None and home not in resource.issuers:
+            raise self._not_home(resource.issuers[0])
+        return home or (last if last is not None and last in resource.issuers else resource.issuers[0])
+
+    def _is_elsewhere(self, issuer: str) -> bool:
+        """Is this not the authorization server that the user's client id belongs to? The first one is."""
+        return self._oauth.client.client_id is not None and self._oauth.home.settle(issuer) != issuer
+
+    def _not_home(self, issuer: str) -> AuthError:
+        message = "the server names another authorization server than the one that client_id belongs to"
+        return auth_error(REGISTRATION, message, url=issuer)

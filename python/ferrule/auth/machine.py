@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Awaitable, Callable, Iterable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from .discovery import Metadata
     from .fetch import Fetcher
@@ -79,6 +79,9 @@ class Credentials:
 
     def __repr__(self) -> str:
         return f"<Credentials {self._method or 'as the server takes them'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Credentials hold a secret and are not pickled")
 
 
 class Granted(Flow):

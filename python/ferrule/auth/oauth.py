@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..errors import ConfigError
 from .guard import allowed_names
+from .home import Home
 from .interface import Auth
 from .kept import Memory
 from .registration import ClientSettings
@@ -44,8 +45,8 @@ class OAuth(Auth):
             Needs the extra `ferrule[crypto]`.
         token_endpoint_auth_method: "none", "client_secret_basic", "client_secret_post" or "private_key_jwt"; None: the
             one that fits what was given and what the authorization server lists.
-        issuer: The authorization server that `client_id` belongs to. None: the first one that is found; give it where
-            there is a secret, so that no server can have it sent elsewhere.
+        issuer: The authorization server that `client_id` belongs to, exactly as it identifies itself. None: the first
+            one that is found, for all servers; give it where there is a secret, so that none has it sent elsewhere.
         client_metadata_url: The https URL of the client's metadata document, used as its id where the authorization
             server reads such documents.
         client_name: What users see when they are asked to consent, for dynamic registration.
@@ -69,6 +70,7 @@ class OAuth(Auth):
         "allow_hosts",
         "callback",
         "client",
+        "home",
         "login_timeout",
         "proofs",
         "redirect",
@@ -109,6 +111,7 @@ class OAuth(Auth):
             name=client_name,
             extra=client_metadata,
         )
+        self.home = Home(issuer)
         _check_user_side(redirect_uri, redirect, callback, login_timeout)
         self.scopes = tuple(scopes.split() if isinstance(scopes, str) else scopes or ())
         self.store = store if store is not None else _memory_store()

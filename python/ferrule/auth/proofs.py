@@ -6,6 +6,7 @@ Knows one key and the last nonce of each server. When proofs are made, and what 
 
 from __future__ import annotations
 
+from .._json import loads
 from .base64url import base64url
 from .jwt import new_id, sign_jwt
 from .keys import ALGORITHMS, SigningKey, choose_algorithm
@@ -57,18 +58,17 @@ class Proofs:
             self._keys.append(SigningKey.generate(algorithm))  # two threads may make one each; both use the first
         return self._keys[0]
 
-    def note(self, origin: str, nonce: str | None) -> bool:
-        """Keep the nonce of an answer for the next requests to that origin.
-
-        Returns:
-            True when it is one that was not known.
-        """
-        if nonce is None or not 0 < len(nonce) <= _LONGEST_NONCE or self._nonces.get(origin) == nonce:
-            return False
+    def note(self, origin: str, nonce: str | None) -> None:
+        """Keep the nonce of an answer for the next requests to that origin."""
+        if nonce is None or not 0 < len(nonce) <= _LONGEST_NONCE:
+            return
         if len(self._nonces) >= _MOST_NONCES and origin not in self._nonces:
             self._nonces.clear()
         self._nonces[origin] = nonce
-        return True
+
+    def nonce(self, origin: str) -> str | None:
+        """What the next proof for that origin holds."""
+        return self._nonces.get(origin)
 
     def make(self, method: str, origin: str, url: str, now: float, token: str | None = None) -> str:
         """A fresh proof for one request.
@@ -87,10 +87,19 @@ class Proofs:
             from hashlib import sha256
 
             claims["ath"] = base64url(sha256(token.encode("ascii")).digest())
-        nonce = self._nonces.get(origin)
+        nonce = self.nonce(origin)
         if nonce is not None:
             claims["nonce"] = nonce
         return sign_jwt(key, {"typ": "dpop+jwt", "jwk": key.public_jwk()}, claims)
 
     def __repr__(self) -> str:
         return f"<Proofs {self._keys[0].algorithm if self._keys else 'unused'}>"
+
+
+def nonce_in(proof: str) -> str | None:
+    """The nonce that one of our own proofs holds."""
+    from binascii import a2b_base64
+
+    claims = proof.split(".")[1].translate(str.maketrans("-_", "+/")) if proof.count(".") == 2 else ""
+    nonce = loads(a2b_base64(claims + "=" * (-len(claims) % 4))).get("nonce") if claims else None
+    return nonce if isinstance(nonce, str) else None

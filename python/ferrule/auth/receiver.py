@@ -138,20 +138,21 @@ def _target(head: bytes) -> str:
 
 
 def read_query(query: str) -> dict[str, str]:
-    """The parameters of an answer. One that comes twice is none (RFC 6749, section 3.1)."""
+    """The parameters of an answer.
+
+    One that comes twice is worth nothing (RFC 6749, section 3.1), but it is there: an `iss` must not vanish because
+    somebody added another.
+    """
     from urllib.parse import parse_qsl
 
     found: dict[str, str] = {}
-    twice: set[str] = set()
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=100)
     except ValueError:
         return {}
     for name, value in pairs:
-        if name in found:
-            twice.add(name)
-        found[name] = value
-    return {name: value for name, value in found.items() if name not in twice}
+        found[name] = "" if name in found else value
+    return found
 
 
 def _response(status: str, title: str, text: str, *, bad: bool) -> bytes:

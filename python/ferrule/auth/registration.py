@@ -11,6 +11,7 @@ from .._value import Frozen
 from ..errors import ConfigError
 from .steps import REGISTRATION, auth_error, refused
 from .token_endpoint import BASIC, METHODS, NONE, POST, PRIVATE_KEY, ClientIdentity, check_method, choose_method
+from .tokens import is_vschar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .keys import SigningKey
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_NEVER = 1e11
 
 
 class ClientSettings(Frozen):
@@ -176,7 +178,7 @@ async def _register(
     request = registration_request(metadata, settings, redirect_uri, scope)
     answer = await fetcher.post_json(url, request, (), REGISTRATION, deadline)
     document = answer.json or {}
-    if answer.status not in (200, 201) or not isinstance(document.get("client_id"), str):
+    if answer.status not in (200, 201) or not is_vschar(document.get("client_id")):
         message = "the authorization server did not register the client"
         raise refused(REGISTRATION, message, url, answer.status, document)
     return _registered(document, redirect_uri, url)
@@ -212,7 +214,7 @@ def application_type(redirect_uri: str) -> str:
 
 def _registered(document: Mapping[str, Any], redirect_uri: str, url: str) -> ClientIdentity:
     secret, method = document.get("client_secret"), document.get("token_endpoint_auth_method")
-    if not isinstance(secret, str):
+    if not is_vschar(secret):
         secret = None
     if not isinstance(method, str):
         method = choose_method(None, secret=secret is not None, key=False)
@@ -225,6 +227,7 @@ def _registered(document: Mapping[str, Any], redirect_uri: str, url: str) -> Cli
         secret,
         method,
         redirect_uri=redirect_uri,
-        scope=scope if isinstance(scope, str) else None,
-        secret_expires_at=expires if isinstance(expires, int | float) else 0,
+        scope=scope if is_vschar(scope) else None,
+        # One that is centuries away is never; and an integer may be too large to be kept.
+        secret_expires_at=expires if isinstance(expires, int | float) and 0 < expires < _NEVER else 0,
     )

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""A file of our own is no link to elsewhere, and no pipe that nobody writes to."""
+_LONGEST = 1024 * 1024
+"""Characters of an entry that are read; real ones have some thousand."""
+
+
 class TokenStore:
     """What `OAuth(store=...)` needs; subclass it to keep tokens elsewhere.
 
@@ -104,7 +110,8 @@ class MemoryStore(TokenStore):
 class FileStore(TokenStore):
     """Keeps tokens in files that only their owner may read, one for each key.
 
-    A file is replaced in one step, so a reader never sees half of it. Processes of one machine may share the folder:
+    A file is replaced in one step, so a reader never sees half of it. One that is a link, or another user's, is not
+    read: the call fails. Processes of one machine may share the folder:
     of those that want to renew a token one does, and the others use what it got.
 
     Args:
@@ -120,10 +127,12 @@ class FileStore(TokenStore):
     def load(self, key: str) -> str | None:
         """See `TokenStore.load`."""
         try:
-            with open(self._path(key), encoding="utf-8") as file:
-                return file.read()
+            handle = os.open(self._path(key), os.O_RDONLY | _PLAIN)
         except FileNotFoundError:
             return None
+        with open(handle, encoding="utf-8", errors="replace") as file:
+            _check_owner(handle)
+            return file.read(_LONGEST)
 
     def save(self, key: str, text: str) -> None:
         """See `TokenStore.save`: written beside, flushed to the disk, then moved over the old one."""
@@ -225,7 +234,7 @@ def file_name(key: str) -> str:
 
 def lock_file(path: str) -> Callable[[], object] | None:
     """Lock a file without waiting; what lets it go, or None while another has it. The file stays."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | _PLAIN, 0o600)
     try:
         _lock(handle)
     except BlockingIOError:
@@ -234,7 +243,28 @@ def lock_file(path: str) -> Callable[[], object] | None:
     except BaseException:
         os.close(handle)
         raise
-    return lambda: os.close(handle)
+    return lambda: _unlock(handle)
+
+
+def _check_owner(handle: int) -> None:
+    """Raise for a file that somebody else put there: what it says would be believed, and sent with the user's secret.
+
+    Raises:
+        PermissionError: It is another user's.
+    """
+    if os.name != "nt" and os.fstat(handle).st_uid != os.geteuid():
+        raise PermissionError("the file belongs to another user")
+
+
+def _unlock(handle: int) -> None:
+    try:
+        if os.name != "nt":
+            import fcntl
+
+            # Not by closing alone: a child that was forked meanwhile holds the same lock, for as long as it lives.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+    finally:
+        os.close(handle)
 
 
 def _lock(handle: int) -> None:

@@ -178,7 +178,8 @@ async def request_token(
     if proofs is not None and _wants_nonce(answer):
         answer = await _ask(fetcher, metadata, identity, fields, deadline, proofs)
     url = metadata.token_endpoint
-    if answer.status != 200 or answer.json is None:
+    # Some say what went wrong with a 200.
+    if answer.status != 200 or answer.json is None or ("error" in answer.json and "access_token" not in answer.json):
         raise refused(TOKEN, "the authorization server gave no token", url, answer.status, answer.json)
     token = Token.from_response(
         answer.json,

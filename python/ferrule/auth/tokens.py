@@ -128,9 +128,9 @@ class Token(Frozen):
         if kind not in _TYPES:
             raise refused(TOKEN, "the token is of a type that is not supported (token_type)", url)
         refresh, scope = said.get("refresh_token"), said.get("scope")
-        if not isinstance(refresh, str) or not refresh:
+        if not is_vschar(refresh):
             refresh = earlier.refresh_token if earlier is not None else None
-        if not isinstance(scope, str):
+        if not is_vschar(scope):
             scope = asked if asked is not None or earlier is None else earlier.scope
         return cls(str(token), kind, _expiry(said.get("expires_in"), now), refresh, scope, issuer, resource)
 
@@ -140,10 +140,18 @@ def _is_sendable(token: object) -> bool:
     return isinstance(token, str) and bool(token) and token.isascii() and token.isprintable() and " " not in token
 
 
+def is_vschar(text: object) -> bool:
+    """Is it what ids, secrets, refresh tokens and lists of scopes are made of: ASCII that prints (appendix A)?
+
+    Anything else cannot be what was meant, and some of it can be neither sent nor kept.
+    """
+    return isinstance(text, str) and bool(text) and text.isascii() and text.isprintable()
+
+
 def _expiry(seconds: object, now: float) -> float | None:
     """When a token ends that lasts this long; None for what is no number of seconds."""
     if isinstance(seconds, str) and seconds.isascii() and seconds.isdigit():
         seconds = int(seconds[:12])
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
         return None
-    return now + min(float(seconds), _LONGEST_LIFE)
+    return now + min(seconds, _LONGEST_LIFE)  # as it is: an integer may be too large for a float

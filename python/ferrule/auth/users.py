@@ -84,7 +84,8 @@ async def call(io: IO, name: str, function: Callable[..., Any], *args: Any) -> A
 def _answer_of(value: Any) -> str | Mapping[str, str]:
     """What `callback` returned: the whole URL, its query, or the parameters."""
     if isinstance(value, str):
-        return value.partition("#")[0].rpartition("?")[2]
+        place, found, query = value.partition("#")[0].partition("?")
+        return query if found and "=" not in place else value.partition("#")[0]  # a value may hold a question mark
     if hasattr(value, "items"):
         return {str(name): text for name, text in value.items() if isinstance(text, str)}
     raise ConfigError("callback must return the URL that the browser came back to, or a mapping of its parameters")
