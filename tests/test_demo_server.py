@@ -124,7 +124,7 @@ def test_a_foreign_origin_is_refused(connection: HTTPConnection) -> None:
     assert status == 403
 
 
-def test_there_is_no_get_stream(connection: HTTPConnection) -> None:
+def test_there_is_no_get_stream_outside_a_session(connection: HTTPConnection) -> None:
     connection.request("GET", "/mcp")
     response = connection.getresponse()
     response.read()
@@ -205,5 +205,12 @@ others = [m for m in sys.modules if m.startswith(("orjson", "ferrule"))]
 print(sorted(others))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
-    expected = ["ferrule", "ferrule._demo", "ferrule._demo.answers", "ferrule._demo.http", "ferrule.demo_server"]
+    expected = [
+        "ferrule",
+        "ferrule._demo",
+        "ferrule._demo.answers",
+        "ferrule._demo.changes",
+        "ferrule._demo.http",
+        "ferrule.demo_server",
+    ]
     assert done.stdout.strip() == str(expected)

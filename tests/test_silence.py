@@ -106,6 +106,7 @@ OURS: dict[str, Any] = {
     "server": "https://example.com/mcp",
     "name": "echo",
     "limit": "max_pages",
+    "reason": "digest",
     "status": 500,
     "code": -32000,
     "http_status": 400,

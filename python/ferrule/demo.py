@@ -12,12 +12,13 @@ from ._transports.command import Stdio
 from .async_client import AsyncClient
 from .client import Client
 from .errors import FerruleError, RPCError
+from .types import ResourceUpdated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .types import CallToolResult, Tool
+    from .types import CallToolResult, Event, Tool
 
 # The server is started by its module's name, wherever this one was imported from.
 _SERVER = f"{__package__}.demo_server"
@@ -51,14 +52,20 @@ def show_server(client: Client | AsyncClient) -> None:
 
 def show_tools(tools: list[Tool]) -> None:
     """What the server offers."""
-    expect([tool.name for tool in tools], ["add", "count", "fail", "welcome"])
+    expect([tool.name for tool in tools], ["add", "count", "fail", "note", "welcome"])
     for index, tool in enumerate(tools):
-        say("" if index else "tools", f"{tool.name:<6} {tool.description}")
+        say("" if index else "tools", f"{tool.name:<7} {tool.description}")
 
 
 def show_progress(progress: float, total: float | None, message: str | None) -> None:
     """A step of a call under way."""
     say("", f"{progress:g} of {total:g}: {message}" if total else f"{progress:g}: {message}")
+
+
+def show_change(event: Event) -> None:
+    """What a subscription brought."""
+    expect(event, ResourceUpdated(uri="demo://note"))
+    say("changed", "demo://note")
 
 
 def show_call(call: str, result: CallToolResult, answer: str) -> None:
@@ -94,6 +101,9 @@ def over_stdio() -> None:
         resource = client.read_resource("demo://square/12")
         expect(resource.text, "144")
         say("resource", f"demo://square/12 → {resource.text}")
+        with client.subscribe(uris=["demo://note"]) as changes:
+            show_call("note(text='hello')", client.call_tool("note", {"text": "hello"}), "Noted.")
+            show_change(changes.next(timeout=_TIMEOUT))
         try:
             client.call_tool(refused_name())
         except RPCError as error:
@@ -117,6 +127,9 @@ async def over_http() -> None:
             resource = await client.read_resource("demo://square/12")
             expect(resource.text, "144")
             say("resource", f"demo://square/12 → {resource.text}")
+            async with client.subscribe(uris=["demo://note"]) as changes:
+                show_call("note(text='hello')", await client.call_tool("note", {"text": "hello"}), "Noted.")
+                show_change(await changes.next(timeout=_TIMEOUT))
             try:
                 await client.call_tool(refused_name())
             except RPCError as error:

@@ -89,7 +89,7 @@ def _demo(name: str, fixture: str, era: str, **options: Any) -> Real:
         fixture,
         era,
         server="ferrule-demo",
-        tools=frozenset({"add", "count", "fail", "welcome"}),
+        tools=frozenset({"add", "count", "fail", "note", "welcome"}),
         adding=("add", "{sum}"),
         steps=("count", {"n": 3}, 3),
         failing=("fail", {}, "nothing is wrong with your call"),
@@ -124,6 +124,9 @@ SERVERS = [
 
 EVERYTHING = [real for real in SERVERS if real.name.startswith("everything")]
 
+DEMO = [real for real in SERVERS if real.name.startswith("demo")]
+
+on_demo_servers = pytest.mark.parametrize("real", DEMO, ids=str, indirect=True)
 on_everything = pytest.mark.parametrize("real", EVERYTHING, ids=str, indirect=True)
 STATELESS_SDK = [real for real in SDK if real.era == "stateless"]
 on_stateless_sdk_servers = pytest.mark.parametrize("real", STATELESS_SDK, ids=str, indirect=True)

@@ -1,4 +1,4 @@
-"""Changes, tasks, completion and log levels on servers that nobody here wrote."""
+"""Changes, tasks, completion and log levels on servers that others wrote, and changes on the demo server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ferrule import Client
 from ferrule.errors import CapabilityError, InvalidParams
 from ferrule.types import PromptReference, PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
-from tests.real.conftest import Real, on_everything, on_sdk_servers, on_stateless_sdk_servers
+from tests.real.conftest import Real, on_demo_servers, on_everything, on_sdk_servers, on_stateless_sdk_servers
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -28,6 +28,17 @@ def test_a_watched_resource_is_told_of_when_it_changes(client: Client) -> None:
                 assert changes.next(timeout=15) == ResourceUpdated(uri=URI)
             finally:
                 client.call_tool("toggle-subscriber-updates")
+
+
+@on_demo_servers
+@pytest.mark.req("L1", "L2")
+def test_a_note_at_the_demo_server_is_told_of_when_it_is_written(client: Client) -> None:
+    with client.subscribe(tools=True, uris=["demo://note", "demo://greeting"]) as changes:
+        assert (changes.honored.tools, changes.honored.uris) == (False, ("demo://note", "demo://greeting"))
+        for text in ("tea", "milk"):
+            assert client.call_tool("note", {"text": text}).text == "Noted."
+            assert changes.next(timeout=10) == ResourceUpdated(uri="demo://note")
+            assert client.read_resource("demo://note").text == text
 
 
 @on_everything

@@ -18,6 +18,7 @@ from ferrule.errors import (
     RPCError,
 )
 from tests.support.caches import HOUR, WAYS, Table, hinted, tools
+from tests.support.rounds import FORM
 from tests.support.steps import TOOL, Request, answer, error, reset, status, text, turns
 
 EACH = pytest.mark.parametrize("way", WAYS)
@@ -140,7 +141,7 @@ def test_without_discover_a_kept_answer_still_says_who_the_server_is(flavour: An
 def test_a_question_back_is_not_kept(flavour: Any, serve: Any) -> None:
     asks = {
         "resultType": "input_required",
-        "inputRequests": {},
+        "inputRequests": {"who": FORM},
         "requestState": "s",
         "ttlMs": HOUR,
         "cacheScope": "public",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -19,7 +20,20 @@ from ferrule.errors import (
 )
 from tests.support import child as on_stdio
 from tests.support.pushes import ALL, opening
-from tests.support.steps import answer, error, hang, progress, result, status, stream, text, turns
+from tests.support.steps import (
+    LAST_CHUNK,
+    answer,
+    error,
+    hang,
+    more,
+    progress,
+    raw,
+    result,
+    status,
+    stream,
+    text,
+    turns,
+)
 from tests.support.tasking import (
     CAPABILITIES,
     DONE,
@@ -162,6 +176,17 @@ def test_progress_of_the_call_itself_is_handed_over(flavour: Any, serve: Any) ->
 
 
 # --- looking at it -------------------------------------------------------------------------------
+
+
+@pytest.mark.req("K2", "T1")
+def test_a_deadline_that_progress_moved_is_the_tasks_too(flavour: Any, serve: Any) -> None:
+    # The call is answered later than its timeout, but never that long after progress.
+    steps = [stream(progress(0), end=False)]
+    for value in (1, 2, 3):
+        steps += [lambda turn: time.sleep(0.3), more(progress(value))]
+    server = extended(serve, **{"tools/call": [*steps, more({"result": made()}), raw(LAST_CHUNK)]})
+    client = flavour.connect(server.url, limits=FAST)
+    assert client.call_tool("echo", tasks=True, timeout=0.8, reset_on_progress=True, max_total=20).text == "done"
 
 
 @pytest.mark.req("K2")

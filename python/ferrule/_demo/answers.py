@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import threading
 
+from .changes import NOTE, Watch
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from .changes import Changes
 
     Message = dict[str, Any]
     Notify = Callable[[Message], None]
@@ -18,9 +22,10 @@ if TYPE_CHECKING:
 STATELESS = "2026-07-28"
 HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26")
 INFO = {"name": "ferrule-demo", "title": "Ferrule demo server", "version": "1.0.0"}
-INSTRUCTIONS = "Nothing here has side effects: call whatever you like."
-CAPABILITIES: Message = {"tools": {}, "resources": {}, "prompts": {}}
+INSTRUCTIONS = "Nothing here reaches beyond this server: call whatever you like."
+CAPABILITIES: Message = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}}
 PREFIX = "io.modelcontextprotocol/"
+UPDATED = "notifications/resources/updated"
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; INVALID_PARAMS since
@@ -69,6 +74,11 @@ TOOLS: list[Message] = [
         "inputSchema": {"type": "object"},
     },
     {
+        "name": "note",
+        "description": "Write a text to demo://note, and tell those who subscribed to it.",
+        "inputSchema": _object(text={"type": "string"}),
+    },
+    {
         "name": "welcome",
         "description": "Ask who you are, and welcome you (2026-07-28).",
         "inputSchema": {"type": "object"},
@@ -76,6 +86,7 @@ TOOLS: list[Message] = [
 ]
 RESOURCES: list[Message] = [
     {"uri": "demo://greeting", "name": "greeting", "mimeType": "text/plain"},
+    {"uri": NOTE, "name": "note", "mimeType": "text/plain"},
     {"uri": "demo://pixel", "name": "pixel", "mimeType": "image/gif"},
 ]
 TEMPLATES: list[Message] = [{"uriTemplate": "demo://square/{n}", "name": "square", "mimeType": "text/plain"}]
@@ -90,11 +101,27 @@ _PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 
 class Job:
-    """One request being worked on: what it asks, in which era, and where its notifications go."""
+    """One request being worked on: what it asks, in which era, and where its notifications go.
 
-    def __init__(self, message: Message, *, stateless: bool, notify: Notify) -> None:
+    Attributes:
+        watch: What it makes known: to the session that it belongs to, or as the subscription that it is.
+    """
+
+    def __init__(
+        self,
+        message: Message,
+        changes: Changes,
+        notify: Notify,
+        *,
+        session: Watch | None = None,
+        keep_alive: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.id = message["id"]
         self.params: Message = message.get("params") or {}
-        self.stateless = stateless
+        self.stateless = session is None
+        self.changes = changes
+        self.watch = session or Watch()
+        self.keep_alive = keep_alive
         self.cancelled = threading.Event()
         self._notify = notify
         self.meta: Message = self.params.get("_meta") or {}
@@ -105,8 +132,22 @@ class Job:
         if self._token is not None:
             params = {"progress": value, "total": total, "message": message}
             params["progressToken"] = self._token
-            note = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
-            self._notify(note)
+            self.notify("notifications/progress", params)
+
+    def notify(self, method: str, params: Message) -> None:
+        """Send a notification that belongs to this request."""
+        self._notify(notification(method, params))
+
+    def cancel(self) -> None:
+        """The client wants no answer any more."""
+        self.cancelled.set()
+        if self.stateless:
+            self.watch.end()
+
+
+def notification(method: str, params: Message) -> Message:
+    """A notification as it is sent."""
+    return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 def _text(text: str, **more: Any) -> Message:
@@ -136,6 +177,14 @@ def _fail(job: Job, arguments: Message) -> Message:
     return _text("fail did what it is for: nothing is wrong with your call.", isError=True)
 
 
+def _note(job: Job, arguments: Message) -> Message:
+    text = arguments.get("text")
+    if not isinstance(text, str):
+        return _text("note needs a text.", isError=True)
+    job.changes.write(text)
+    return _text("Noted.")
+
+
 _WHO: Message = {
     "method": "elicitation/create",
     "params": {"message": "Who are you?", "mode": "form", "requestedSchema": _object(name={"type": "string"})},
@@ -160,6 +209,7 @@ _TOOL_BODIES: dict[str, Callable[[Job, Message], Message]] = {
     "add": _add,
     "count": _count,
     "fail": _fail,
+    "note": _note,
     "welcome": _welcome,
 }
 
@@ -174,19 +224,65 @@ def _call_tool(job: Job) -> Message:
     return body(job, arguments)
 
 
-def _read_resource(job: Job) -> Message:
-    uri = job.params.get("uri")
-    number = uri.removeprefix("demo://square/") if isinstance(uri, str) else ""
+def _content(uri: Any, changes: Changes) -> Message | None:
+    """What a resource holds; None when there is none."""
+    if not isinstance(uri, str):
+        return None
+    if uri == NOTE:
+        return {"text": changes.note, "mimeType": "text/plain"}
     if uri == "demo://greeting":
-        content = {"text": "Hello from the demo server.", "mimeType": "text/plain"}
-    elif uri == "demo://pixel":
-        content = {"blob": _PIXEL, "mimeType": "image/gif"}
-    elif number != uri and number.isdecimal() and len(number) < 20:
-        content = {"text": str(int(number) ** 2), "mimeType": "text/plain"}
-    else:
+        return {"text": "Hello from the demo server.", "mimeType": "text/plain"}
+    if uri == "demo://pixel":
+        return {"blob": _PIXEL, "mimeType": "image/gif"}
+    number = uri.removeprefix("demo://square/")
+    if number != uri and number.isdecimal() and len(number) < 20:
+        return {"text": str(int(number) ** 2), "mimeType": "text/plain"}
+    return None
+
+
+def _find_resource(job: Job) -> Message:
+    uri = job.params.get("uri")
+    content = _content(uri, job.changes)
+    if content is None:
         code = INVALID_PARAMS if job.stateless else RESOURCE_NOT_FOUND
         raise Problem(code, "Resource not found", {"uri": uri})
-    return {"contents": [{"uri": uri, **content}]}
+    return {"uri": uri, **content}
+
+
+def _read_resource(job: Job) -> Message:
+    return {"contents": [_find_resource(job)]}
+
+
+# Only the note changes, but all that can be read can be watched.
+
+
+def _subscribe(job: Job) -> Message:
+    job.watch.uris.add(_find_resource(job)["uri"])
+    return {}
+
+
+def _unsubscribe(job: Job) -> Message:
+    job.watch.uris.discard(_find_resource(job)["uri"])
+    return {}
+
+
+def _listen(job: Job) -> Message:
+    wanted = job.params.get("notifications")
+    uris = wanted.get("resourceSubscriptions", []) if isinstance(wanted, dict) else None
+    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
+        raise Problem(INVALID_PARAMS, "notifications must be an object, its resourceSubscriptions strings", status=400)
+    honored = [uri for uri in uris if _content(uri, job.changes)]
+    tag = {"_meta": {PREFIX + "subscriptionId": job.id}}
+    job.watch.uris.update(honored)
+    job.watch.claim()
+    job.changes.add(job.watch)
+    try:
+        agreed = {"resourceSubscriptions": honored} if honored else {}
+        job.notify("notifications/subscriptions/acknowledged", {**tag, "notifications": agreed})
+        job.watch.follow(lambda uri: job.notify(UPDATED, {**tag, "uri": uri}), job.keep_alive)
+    finally:
+        job.changes.remove(job.watch)
+    return tag
 
 
 def _get_prompt(job: Job) -> Message:
@@ -230,9 +326,15 @@ _BOTH: dict[str, Callable[[Job], Message]] = {
     "prompts/list": _listing("prompts", PROMPTS),
     "prompts/get": _get_prompt,
 }
-_HANDSHAKE_METHODS = {**_BOTH, "initialize": _initialize, "ping": lambda job: {}}
-_STATELESS_METHODS = {**_BOTH, "server/discover": _discover}
-_UNCACHED = ("tools/call", "prompts/get")
+_HANDSHAKE_METHODS = {
+    **_BOTH,
+    "initialize": _initialize,
+    "ping": lambda job: {},
+    "resources/subscribe": _subscribe,
+    "resources/unsubscribe": _unsubscribe,
+}
+_STATELESS_METHODS = {**_BOTH, "server/discover": _discover, "subscriptions/listen": _listen}
+_UNCACHED = ("tools/call", "prompts/get", "subscriptions/listen")
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
@@ -245,9 +347,11 @@ def perform(message: Message, job: Job) -> Message:
         raise Problem(METHOD_NOT_FOUND, f"Method not found: {method}", status=404)
     result = body(job)
     if job.stateless:
-        result = {"resultType": "complete", **result, "_meta": {PREFIX + "serverInfo": INFO}}
+        meta = {**result.get("_meta", {}), PREFIX + "serverInfo": INFO}
+        result = {"resultType": "complete", **result, "_meta": meta}
         if method not in _UNCACHED:
-            result |= {"ttlMs": 60_000, "cacheScope": "public"}
+            ttl = 0 if job.params.get("uri") == NOTE else 60_000
+            result |= {"ttlMs": ttl, "cacheScope": "public"}
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 

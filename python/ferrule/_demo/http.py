@@ -11,6 +11,7 @@ from .answers import (
     HANDSHAKE,
     INVALID_REQUEST,
     PARSE_ERROR,
+    UPDATED,
     Job,
     Problem,
     check_envelope,
@@ -18,8 +19,10 @@ from .answers import (
     check_message,
     failure,
     is_stateless,
+    notification,
     perform,
 )
+from .changes import Changes, Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,13 +42,21 @@ class HTTPServer(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, port: int = 0) -> None:
-        self.sessions: set[str] = set()
+        self.sessions: dict[str, Watch] = {}
+        self.changes = Changes()
+        self.is_closing = False
         super().__init__(("127.0.0.1", port), _Handler)
 
     @property
     def url(self) -> str:
         """The URL to give to a client."""
         return f"http://127.0.0.1:{self.server_port}/mcp"
+
+    def server_close(self) -> None:
+        """Stop listening, and end every subscription as the specification wants it."""
+        super().server_close()
+        self.is_closing = True
+        self.changes.end()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: a client that goes away is no error, and a traceback may hold content."""
@@ -61,12 +72,26 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: requests hold content."""
 
     def do_GET(self) -> None:
-        self._send(405, {"Allow": "POST, DELETE"})
+        if "Mcp-Session-Id" not in self.headers:
+            return self._send(405, {"Allow": "POST, DELETE"})
+        try:
+            self._guard()
+            session = self._find_session()
+            session.claim()
+            self._start_stream()
+            self.wfile.flush()
+            session.follow(lambda uri: self._send_event(notification(UPDATED, {"uri": uri})), self._keep_alive)
+            self._end_stream()
+        except Problem as problem:
+            self._send_json(failure(None, problem), problem.status)
+        except ConnectionError:
+            self.close_connection = True
 
     def do_DELETE(self) -> None:
-        session = self.headers.get("Mcp-Session-Id", "")
-        self._send(200 if session in self.server.sessions else 404)
-        self.server.sessions.discard(session)
+        session = self.server.sessions.pop(self.headers.get("Mcp-Session-Id", ""), None)
+        if session is not None:
+            self.server.changes.remove(session)
+        self._send(404 if session is None else 200)
 
     def do_POST(self) -> None:
         message: Any = None
@@ -106,32 +131,35 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(202)
         check_headers(self.headers.get, message)
         check_envelope(message)
-        self._answer(message, stateless=True)
+        self._answer(message, None)
 
     def _post_handshake(self, message: Message) -> None:
         headers = {}
         if message.get("method") == "initialize":
-            session = secrets.token_urlsafe(24)
-            self.server.sessions.add(session)
-            headers["Mcp-Session-Id"] = session
+            session = Watch()
+            headers["Mcp-Session-Id"] = id = secrets.token_urlsafe(24)
+            self.server.sessions[id] = session
+            self.server.changes.add(session)
         else:
-            self._check_session()
+            session = self._find_session()
         if "id" not in message or "method" not in message:
             return self._send(202)
-        self._answer(message, stateless=False, headers=headers)
+        self._answer(message, session, headers)
 
-    def _check_session(self) -> None:
-        session = self.headers.get("Mcp-Session-Id")
-        if session is None:
+    def _find_session(self) -> Watch:
+        id = self.headers.get("Mcp-Session-Id")
+        if id is None:
             text = "Mcp-Session-Id is missing: call initialize first"
             raise Problem(INVALID_REQUEST, text, status=400)
-        if session not in self.server.sessions:
+        session = self.server.sessions.get(id)
+        if session is None:
             raise Problem(INVALID_REQUEST, "Unknown session", status=404)
         version = self.headers.get("MCP-Protocol-Version", HANDSHAKE[-1])
         if version not in HANDSHAKE:
             raise Problem(INVALID_REQUEST, "Unsupported protocol version", status=400)
+        return session
 
-    def _answer(self, message: Message, *, stateless: bool, headers: Mapping[str, str] | None = None) -> None:
+    def _answer(self, message: Message, session: Watch | None, headers: Mapping[str, str] | None = None) -> None:
         streaming = False
 
         def notify(note: Message) -> None:
@@ -141,16 +169,15 @@ class _Handler(BaseHTTPRequestHandler):
                 self._start_stream()
             self._send_event(note)
 
-        job = Job(message, stateless=stateless, notify=notify)
+        job = Job(message, self.server.changes, notify, session=session, keep_alive=self._keep_alive)
         try:
             answer, status = perform(message, job), 200
         except Problem as problem:
             answer = failure(message, problem)
-            status = problem.status if stateless else 200
+            status = problem.status if job.stateless else 200
         if streaming:
             self._send_event(answer)
-            self.wfile.write(b"0\r\n\r\n")
-            self.wfile.flush()
+            self._end_stream()
         else:
             self._send_json(answer, status, headers)
 
@@ -164,8 +191,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_event(self, message: Message) -> None:
         data = json.dumps(message, separators=(",", ":")).encode()
-        event = b"event: message\ndata: " + data + b"\n\n"
-        self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
+        self._send_chunk(b"event: message\ndata: " + data + b"\n\n")
+
+    def _keep_alive(self) -> None:
+        self._send_chunk(b": still here\n\n")
+
+    def _end_stream(self) -> None:
+        self._send_chunk(b"")
+        if self.server.is_closing:
+            self.close_connection = True
+
+    def _send_chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
         self.wfile.flush()
 
     def _send_json(self, message: Message, status: int, headers: Mapping[str, str] | None = None) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from ..errors import ConnectError, ConnectionClosed
-from .bypass import IN_HANDLER
+from .bypass import passes_by
 from .connection import BUSY, CLOSED, DRAINING, IDLE, Connection
 from .endpoints import dial, look_up
 from .exchange import NOBODY
@@ -135,7 +135,8 @@ class Pool:
             exchange: Who is told of the response.
             data: The whole request.
             deadline: When to give up waiting, connecting and writing.
-            bypass: Neither wait for one of `max_connections` places nor take one up. Calls from handlers never do.
+            bypass: Neither wait for one of `max_connections` places nor take one up. Calls from handlers never do, nor
+                do those of single flights, which handlers may wait for.
 
         Raises:
             ConnectError: There is no way to the server.
@@ -193,7 +194,7 @@ class Pool:
         """
         if self._draining and self._is_blocking:
             self._settle()
-        bypass = bypass or IN_HANDLER.get()
+        bypass = bypass or passes_by()
         if not bypass:
             await self._take_place(deadline)
         connection = self._take_idle(is_counted=not bypass)

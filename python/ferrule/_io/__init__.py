@@ -6,6 +6,11 @@ is written once against them. This module itself knows only what both drivers an
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
+INSIDE: ContextVar[tuple[object, ...]] = ContextVar("inside", default=())
+"""The single flights whose bodies the current code runs in, outermost first."""
+
 
 class Expired(Exception):
     """A deadline passed. Internal: the layer that knows the method turns it into `RequestTimeout`."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 from contextvars import Context
 
-from . import Closing, log_failure
+from . import INSIDE, Closing, log_failure
 from .asyncio_connect import drop
-from .single_flight import INSIDE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

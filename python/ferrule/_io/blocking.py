@@ -12,12 +12,12 @@ from _thread import TIMEOUT_MAX, allocate_lock, get_ident
 from contextvars import Context, copy_context
 from time import monotonic, time
 
-from . import Closing, Expired, log_failure
+from . import INSIDE, Closing, Expired, log_failure
 from .addresses import literal, unix
 from .blocking_connect import Lookups, race
 from .blocking_stream import LOOK_AGAIN, BlockingStream
 from .channels import SocketChannel
-from .single_flight import INSIDE, hands_over, refuse_reentry, twin
+from .single_flight import hands_over, refuse_reentry, twin
 from .wakers import Scope, Slot, WakerPool
 
 TYPE_CHECKING = False

@@ -5,18 +5,13 @@ Knows no threads and no tasks: `blocking` and `asyncio` wait in their own way.
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-
-from . import Closing, Expired
+from . import INSIDE, Closing, Expired
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
     E = TypeVar("E", bound=BaseException)
-
-INSIDE: ContextVar[tuple[object, ...]] = ContextVar("inside", default=())
-"""The flights whose bodies the current code runs in, outermost first."""
 
 
 def refuse_reentry(flight: object) -> None:

@@ -84,8 +84,7 @@ async def _ask_unhinted(session: Session, question: Question, deadline: float, c
     """Ask a server that gave no hints so far: nothing is weighed until it does."""
     result = await session.perform(question.method, question.params, deadline, question.name, question.meta)
     if "ttlMs" in result:
-        with session.io.mutex():
-            caching.unhinted.discard(question.method.name)
+        caching.note_hint(session, question.method.name, True)
     return question.read(result)
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import os
 
+from .._http.bypass import IN_HANDLER
 from .._io import Closing, Expired
 from .._json import canonical, loads
 from .._protocol import envelope
@@ -29,12 +30,13 @@ from ..errors import (
     ConnectionClosed,
     FerruleError,
     HTTPStatusError,
+    InputRequired,
     RequestTimeout,
     ServerExited,
 )
 from . import cache
 from .cache import STALE, CacheInfo
-from .filing import READ, Filing
+from .filing import READ, Filing, Keys
 from .retry import transient
 from .settings import Unset
 from .special import Evaluation, Special
@@ -63,7 +65,7 @@ class Weighed(Special):
         filed: Where the answer to the last attempt belongs.
     """
 
-    __slots__ = ("_caching", "_session", "filed", "found", "keys", "marks", "question")
+    __slots__ = ("_caching", "_given", "_noted", "_session", "filed", "found", "keys", "marks", "question")
 
     def __init__(self, caching: Caching, session: Session, link: Link, question: Question) -> None:
         evaluated, reserved = _evaluate(session)
@@ -72,13 +74,36 @@ class Weighed(Special):
         self._session = session
         self.question = question
         given = {**evaluated, **without_reserved(question.meta)} if question.meta else evaluated
-        self.keys = self.filed = caching.filing.keys(session, link, question, given)
+        self._given: tuple[Mapping[str, Any], Link] = (given, link)
+        self._noted: tuple[Mapping[str, Any], Link] = self._given
+        self.keys = self.filed = self._keys(self._given)
         self.marks: bytes | None = None
         self.found: set[bytes] = set()
 
     def note(self, meta: Mapping[str, Any], link: Link) -> None:
         """See `Special.note`."""
-        self.filed = self._caching.filing.keys(self._session, link, self.question, meta)
+        self._noted = meta, link
+        self.moved()
+
+    def moved(self) -> None:
+        """See `Special.moved`: its answer belongs to whoever it went out for in the end."""
+        self.filed = self._keys(self._noted)
+
+    def _keys(self, attempt: tuple[Mapping[str, Any], Link]) -> Keys:
+        meta, link = attempt
+        return self._caching.filing.keys(self._session, link, self.question, meta)
+
+    @property
+    def stale(self) -> list[bytes]:
+        """Where its answer may lie after its time: what was for another caller than asks now is not for this one."""
+        same = self._keys(self._given).private == self.keys.private
+        return [cache.COPY + key[1:] for key in (self.keys.both if same else [self.keys.public])]
+
+    def is_as_weighed(self, public: bool) -> bool:
+        """Did the answer come to what was weighed, so that who waits for the same may have it?"""
+        if public:
+            return self.filed.public == self.keys.public
+        return self.filed.private == self.keys.private
 
 
 def _evaluate(session: Session) -> tuple[dict[str, Any], Evaluation | None]:
@@ -117,10 +142,10 @@ class Caching:
     Attributes:
         store: Where answers lie.
         filing: Under what.
-        unhinted: Methods whose answers came without `ttlMs`.
+        unhinted: Methods whose answers came without `ttlMs`, all of them.
     """
 
-    __slots__ = ("_flights", "_kept", "filing", "hits", "misses", "stale_hits", "store", "unhinted")
+    __slots__ = ("_flights", "_hinted", "_kept", "filing", "hits", "misses", "stale_hits", "store", "unhinted")
 
     def __init__(self, session: Session) -> None:
         given, limits = session.settings.cache, session.settings.limits
@@ -129,6 +154,8 @@ class Caching:
         self.store = Store(given, lambda session: [self.filing.mark(session, method) for method in _METHODS])
         self.filing = Filing(self.store.secret)
         self.unhinted: set[str] = set()
+        self._hinted: set[str] = set()
+        """Methods of which at least one answer came with it: another one may lie in the store."""
         self._flights: dict[Any, list[Any]] = {}
         """Of each question that is being asked, who waits for the answer."""
         self._kept = 0
@@ -160,7 +187,8 @@ class Caching:
         if mode != "use":
             return (await self._ask(session, weighed, deadline)).give()
         try:
-            if weighed.keys.private is None:
+            # A handler waits for nobody who may wait for a connection, which the handler's own call may hold.
+            if weighed.keys.private is None or IN_HANDLER.get():
                 return (await self._ask(session, weighed, deadline)).give()
             return await self._ask_together(session, weighed, deadline, *before)
         except FerruleError as error:
@@ -234,6 +262,8 @@ class Caching:
             received = session.io.now()
             value = question.read(result)  # what has the wrong shape is not worth keeping
         except Exception as error:
+            if isinstance(error, InputRequired) and weighed.found:
+                await self._forget(session, weighed.found)  # the answer that rounds bring is newer, and not kept
             return Outcome(error=error)
         seconds = self._lifetime(session, question, result)
         packed = None
@@ -241,8 +271,8 @@ class Caching:
             packed = await self._keep(session, weighed, result, received + seconds)
         if packed is None and weighed.found:
             await self._forget(session, weighed.found)  # there is a newer answer
-        # A later attempt may have asked for something else than those who wait.
-        return Outcome(value, packed if weighed.filed.private == weighed.keys.private else None)
+        # A later attempt may have asked for something else than those who wait, or as somebody else.
+        return Outcome(value, packed if weighed.is_as_weighed(_is_public(result)) else None)
 
     def _served(self, value: Any, link: Link) -> Any:
         """A kept answer says who the server is as any other does."""
@@ -254,15 +284,16 @@ class Caching:
         """What may be served although its time is over, because the server cannot be asked just now."""
         if not session.settings.stale_if_error or session.peer.closed or not _passes(error):
             return None
-        return await self._look(session, weighed, [cache.COPY + key[1:] for key in weighed.keys.both])
+        return await self._look(session, weighed, weighed.stale)
 
     # Keeping
 
     def _lifetime(self, session: Session, question: Question, result: Mapping[str, Any]) -> float:
         """For how many seconds the server lets an answer be used."""
+        if result.get("resultType", "complete") != "complete":
+            return 0.0  # of a kind that an extension brings: what hints mean there is not known
+        self.note_hint(session, question.method.name, "ttlMs" in result)
         if "ttlMs" not in result:
-            with session.io.mutex():
-                self.unhinted.add(question.method.name)
             return 0.0
         ttl = result["ttlMs"]
         if type(ttl) is not int or ttl <= 0:
@@ -270,9 +301,18 @@ class Caching:
         longest: float = session.settings.limits.max_cache_age
         return min(ttl / 1000, longest) if ttl < 2**53 else longest
 
+    def note_hint(self, session: Session, method: str, hinted: bool) -> None:
+        """An answer to this method came, with a hint or without."""
+        with session.io.mutex():
+            if hinted:
+                self._hinted.add(method)
+                self.unhinted.discard(method)
+            elif method not in self._hinted:
+                self.unhinted.add(method)
+
     async def _keep(self, session: Session, weighed: Weighed, result: dict[str, Any], until: float) -> bytes | None:
         """Keep an answer, and return it packed; None if it must not be kept."""
-        public = result.get("cacheScope") == "public"
+        public = _is_public(result)
         filed = weighed.filed
         key = filed.public if public else filed.private
         if key is None or weighed.marks is None or filed.marks != weighed.keys.marks:
@@ -282,14 +322,15 @@ class Caching:
             return None
         packed = _pack(weighed.question, result)
         seconds = until - session.io.now()
+        # The copy for later counts from the end of its time, which may have come already.
+        lifetimes = {key: seconds}
+        if session.settings.stale_if_error:
+            lifetimes[cache.COPY + key[1:]] = seconds + session.settings.stale_if_error
+        for name, lifetime in lifetimes.items():
+            if lifetime > 0:
+                await self.store.put(session, name, cache.wrap(name, weighed.marks, public, packed), lifetime)
         if seconds <= 0:
             return None
-        value = cache.wrap(key, weighed.marks, public, packed)
-        await self.store.put(session, key, value, seconds)
-        if session.settings.stale_if_error:
-            copy = cache.COPY + key[1:]
-            later = seconds + session.settings.stale_if_error
-            await self.store.put(session, copy, cache.wrap(copy, weighed.marks, public, packed), later)
         # What was filed under the other scope would go on being served.
         others = weighed.found - {key}
         if others:
@@ -390,6 +431,11 @@ class Caching:
     def _count(self, what: str, session: Session) -> None:
         with session.io.mutex():
             setattr(self, what, getattr(self, what) + 1)
+
+
+def _is_public(result: Mapping[str, Any]) -> bool:
+    """May anybody have it? Without a word it is private."""
+    return result.get("cacheScope") == "public"
 
 
 def _passes(error: FerruleError) -> bool:

@@ -248,6 +248,8 @@ class Listen:
                 call.bypass = True
                 return await self._send(session, call, link, trail)
             except Moved:
+                assert call is not None  # it went out
+                deadline = max(deadline, call.deadline)
                 continue
             except LinkLost:
                 session.drop(link)
@@ -282,9 +284,7 @@ class Listen:
             if self._under_way is None:
                 raise Closing
         except BaseException:
-            self._listens.forget(call.id)
-            if way is not None:
-                way.leave()
+            self._let_be(way, call)
             raise
         self._began = self._io.now()
 
@@ -362,7 +362,15 @@ class Listen:
         except FerruleError as failure:
             return self._lost(failure)
         finally:
-            self._listens.forget(call.id)
+            self._let_be(way, call)
+
+    def _let_be(self, way: Way | None, call: Call) -> None:
+        """A request is over: nothing more is heard of it, and nothing of it held, such as the error it ended with."""
+        self._listens.forget(call.id)
+        self._slot = self._io.slot()
+        with self._io.mutex():
+            self._under_way = None
+        if way is not None:
             way.leave()
 
     async def _listen(self, way: Way, slot: Slot) -> None:

@@ -221,6 +221,7 @@ class Session(Linked):
         era = link.era
         call.headers = special.headers if era.mirrors and self.transport.http else None
         call.accepts = special.accepts
+        call.special = special
         if special.declares and era.meta is not None:
             call.envelope = self.peer.envelope_declaring(era, special.declares)
 

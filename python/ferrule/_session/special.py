@@ -58,3 +58,6 @@ class Special:
 
     def note(self, meta: Mapping[str, Any], link: Link) -> None:
         """Take note of an attempt that is about to be made: the members of `_meta` that it carries, and its link."""
+
+    def moved(self) -> None:
+        """The same attempt goes out for another caller or to another place than was noted: see `Call.special`."""

@@ -319,7 +319,8 @@ async def _create_by_extension(
     else:
         source = ExtensionTask(session, is_new=True)
         info = created(result)
-    return TaskCore(session, source, info, mail, name, definition=call.definition), call.deadline
+    reached = progress.reached if progress is not None else 0.0
+    return TaskCore(session, source, info, mail, name, definition=call.definition), max(call.deadline, reached)
 
 
 async def get_task(session: Session, task_id: str, timeout: Timeout) -> TaskCore:

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
         def late_progress(self, params: Any, link: Link, /) -> None: ...
         def drop(self, link: Link, /) -> None: ...
 
+    class Movable(Protocol):
+        """What keeps account of who asks, and whom."""
+
+        def moved(self) -> None: ...
+
 
 UNREADY: list[tuple[str, str]] = []
 """By identity: the headers of a request, where they cannot be had without waiting."""
@@ -106,6 +111,8 @@ class Call:
         headers: Names and values of headers for this request alone, as they go out; None over other transports.
         envelope: The serialised envelope in place of the era's, None for that.
         accepts: The values of `resultType` that are an answer to this call, besides "complete".
+        special: Whom a transport tells that the call is about to go out with other credentials or cookies, or to
+            another place, than when it was made; None when nobody wants to know.
         bypass: Not counted against `Limits.max_connections`.
         sent: May the server have seen it? Set before the first write.
         head: The head of the HTTP answer, once there is one.
@@ -129,6 +136,7 @@ class Call:
     headers: list[tuple[str, str]] | None = None
     envelope: bytes | None = None
     accepts: frozenset[str] = frozenset()
+    special: Movable | None = None
 
     def __init__(
         self,
@@ -161,7 +169,7 @@ class SpecialCall(Call):
         slot: What the call waits on, once it is under way; progress may come on another stream than the call's own.
     """
 
-    __slots__ = ("__weakref__", "accepts", "deliver", "envelope", "headers", "overrun", "slot")
+    __slots__ = ("__weakref__", "accepts", "deliver", "envelope", "headers", "overrun", "slot", "special")
 
     slot: Slot | None
 
@@ -179,5 +187,6 @@ class SpecialCall(Call):
         self.overrun = False
         self.headers = None
         self.envelope = None
-        self.accepts = frozenset()
+        self.accepts = Call.accepts
+        self.special = None
         self.slot = None

@@ -12,7 +12,7 @@ import weakref
 
 from .. import _log
 from .._http.redirects import STATUSES as REDIRECTS
-from .._io import Expired
+from .._io import Expired, Unsent
 from .._json import dumps, loads
 from .._wire import encode_message
 from ..errors import InvalidMessage
@@ -40,7 +40,10 @@ SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
 
 class Moved(Exception):
-    """The endpoint is elsewhere, or got other credentials: the request is to be sent again. Internal."""
+    """The endpoint is elsewhere, or got other credentials: the request is to be sent again. Internal.
+
+    The call's deadline has moved by what a person took meanwhile.
+    """
 
 
 def subscription_id(params: dict[str, Any] | None) -> object:
@@ -71,8 +74,10 @@ async def listen(
         exchange = ListenExchange(slot, call, link, owner, transport.inbound.max_queue, on_comment)
         connection, exchange.fresh = await transport.open_post(exchange)
         return PostedListen(exchange, connection)
-    child, process = await transport.begin(call, link, slot)
-    return WrittenListen(transport, child, process, call, slot)
+    child, process = await transport.join(call, link, slot)
+    way = WrittenListen(transport, child, process, call, slot)
+    await way.send(transport, link)
+    return way
 
 
 # --- Streamable HTTP ------------------------------------------------------------------------------
@@ -158,9 +163,7 @@ class PostedListen:
         if head is not None and head.status in REDIRECTS:
             transport.follow(trail, head, exchange.link)
             raise Moved
-        if head is not None and await transport.authorize(
-            head, exchange.fresh, trail, exchange.call.deadline, own=exchange.call.headers
-        ):
+        if head is not None and await transport.reauthorize(exchange.call, head, exchange.fresh, trail):
             raise Moved
         return transport.read_answer(exchange)
 
@@ -192,6 +195,23 @@ class WrittenListen:
         self._call = call
         self._slot = slot
         self._is_left = False
+
+    async def send(self, transport: StdioTransport, link: Link) -> None:
+        """Write the request."""
+        call = self._call
+        line = encode_message(call.id, call.method.name, call.params, call.envelope or link.era.meta, call.meta, True)
+        call.sent = True
+        try:
+            await self._process.stream.write(line, call.deadline)
+        except OSError:
+            transport.retire(self._child)
+        except Unsent:
+            call.sent = False
+            self._leave()
+            raise
+        except BaseException:
+            self.leave()
+            raise
 
     async def wait(self, slot: Slot, deadline: float) -> None:
         """See `interface.Way`."""

@@ -346,25 +346,12 @@ class StdioTransport:
 
     # Beside requests
 
-    async def begin(self, call: Call, link: Link, slot: Slot) -> tuple[Child, Process]:
-        """Write a request whose answer may take for ever; waiting for it, and leaving, is the caller's business."""
-        line = encode_message(call.id, call.method.name, call.params, call.envelope or link.era.meta, call.meta, True)
+    async def join(self, call: Call, link: Link, slot: Slot) -> tuple[Child, Process]:
+        """Have the answer to a call go to this slot, when it comes. Writing, waiting and leaving are the caller's."""
         child = await self._child_for(link, call.deadline)
         if not self._join(child, call, slot):
             raise LinkLost
-        process = _running(child)
-        call.sent = True
-        try:
-            await process.stream.write(line, call.deadline)
-        except OSError:
-            self.retire(child)
-        except BaseException as failure:
-            call.sent = not isinstance(failure, Unsent)
-            child.pending.pop(call.id, None)
-            if call.sent:
-                self._cancel_in_background(child, call)
-            raise
-        return child, process
+        return child, _running(child)
 
     async def wait(self, slot: Slot, link: Link, deadline: float) -> None:
         """See `interface.Transport.wait`."""

@@ -189,7 +189,7 @@ class StreamableHTTP(HttpTransport):
         wire: RequestTemplate = link.wire  # type: ignore[assignment]
         fresh = call.headers if self._fresh is None else self._fresh.headers(self._place.url, call.headers)
         if fresh is UNREADY:
-            fresh = await self.fresh_headers(self._place.url, "POST", call.deadline, call.headers)
+            fresh = await self._prepared(call)
         envelope = call.envelope or link.era.meta
         data = wire.request(call.id, call.method.name, call.name, call.params, envelope, call.meta, fresh)
         # Not where somebody wants progress: that may come elsewhere, and needs a slot to be left in meanwhile.
@@ -226,6 +226,13 @@ class StreamableHTTP(HttpTransport):
             message = await self._go_on(exchange, head, trail, fresh)
         return message if message is not None else self._read(exchange, head, call, link)
 
+    async def _prepared(self, call: Call) -> Headers | None:
+        """The headers that this request alone carries, after waiting for what is missing."""
+        fresh = await self.fresh_headers(self._place.url, "POST", call.deadline, call.headers)
+        if call.special is not None:
+            call.special.moved()
+        return fresh
+
     async def _go_on(
         self, exchange: PostExchange, head: ResponseHead | None, trail: Trail | None, fresh: Headers | None
     ) -> dict[str, Any]:
@@ -234,16 +241,28 @@ class StreamableHTTP(HttpTransport):
         if head is not None and head.status in REDIRECTS:
             trail = trail or Trail(self._limits.max_redirects)
             self.follow(trail, head, link)
-            return await self.request(call, link, trail)
+            return await self._again(call, link, trail)
         if head is not None and head.status in refusals.AUTHORIZATION:
             trail = trail or Trail(self._limits.max_redirects)
-            began = self._io.now()
-            if await self.authorize(head, fresh, trail, call.deadline, own=call.headers):
-                call.deadline = self._fresh.put_off(call.deadline, began)  # type: ignore[union-attr]  # it authorized
-                return await self.request(call, link, trail)
+            if await self.reauthorize(call, head, fresh, trail):
+                return await self._again(call, link, trail)
         if exchange.body is None and getattr(exchange, "cursor", None) is not None:
             return await self._resume(exchange)
         return self._read(exchange, head, call, link)
+
+    async def reauthorize(self, call: Call, head: ResponseHead, fresh: Headers | None, trail: Trail) -> bool:
+        """See `authorize`, for a call: what a person took does not count against its deadline."""
+        began = self._io.now()
+        again = await self.authorize(head, fresh, trail, call.deadline, own=call.headers)
+        if again:
+            call.deadline = self._fresh.put_off(call.deadline, began)  # type: ignore[union-attr]  # it authorized
+        return again
+
+    async def _again(self, call: Call, link: Link, trail: Trail) -> dict[str, Any]:
+        """Write a request again that was refused unexecuted: elsewhere, or as another caller."""
+        if call.special is not None:
+            call.special.moved()
+        return await self.request(call, link, trail)
 
     def _ask(self, call: Call, data: bytes, link: Link) -> dict[str, Any] | tuple[Connection, list[Frame]] | None:
         """blocking: where the caller itself reads, most answers come whole and need no exchange (benches/calls.py).
