@@ -74,7 +74,8 @@ def test_every_vector_names_known_statements_and_says_one_itself() -> None:
 
 
 def test_every_expectation_has_its_bytes() -> None:
-    expectations = {path.with_suffix("").as_posix() for path in ROOT.rglob("*.json")}
+    folders = [folder for folder in ROOT.iterdir() if folder.name != "messages"]  # those hold no bytes: `tests/types`
+    expectations = {path.with_suffix("").as_posix() for folder in folders for path in folder.rglob("*.json")}
     streams = {
         path.with_suffix("").as_posix() for path in ROOT.rglob("*.*") if path.suffix in {".http", ".sse", ".jsonl"}
     }

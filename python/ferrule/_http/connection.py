@@ -66,6 +66,7 @@ class Connection:
         "_decode_answer",
         "_eof",
         "_give",
+        "_is_large",
         "_is_plain",
         "_is_whole",
         "_mutex",
@@ -102,7 +103,9 @@ class Connection:
         self._give = pool.give
         self._mutex = pool.mutex
         self._is_whole = True
+        self._is_large = False
         self._is_plain = False
+        """Does the end of the response that is under way ask for no more care than most?"""
         self._coded_head: ResponseHead | None = None
         self._body: CodedBody | None = None
         self.state = BUSY
@@ -155,7 +158,8 @@ class Connection:
         except OSError:
             return
         self._is_whole = True
-        self._is_plain = len(data) <= _SURELY_TAKEN and self.keep_alive > 0
+        self._is_large = len(data) > _SURELY_TAKEN
+        self._is_plain = not self._is_large and self.keep_alive > 0
 
     def ask(self, data: bytes, deadline: float) -> Answer | list[Frame] | None:
         """blocking: write a request and read once, before there is an exchange (benches/calls.py, the sync rows).
@@ -180,7 +184,8 @@ class Connection:
             return []  # the server may have answered before it hung up
         if type(answer) is not tuple:
             self._is_whole = count >= 0
-            self._is_plain = self._is_whole and len(data) <= _SURELY_TAKEN and self.keep_alive > 0
+            self._is_large = len(data) > _SURELY_TAKEN
+            self._is_plain = self._is_whole and not self._is_large and self.keep_alive > 0
             return answer
         # Not before here: from now on the connection may be somebody else's.
         if answer[3] and self.keep_alive > 0:
@@ -217,6 +222,11 @@ class Connection:
             self.leave(exchange)
             raise
         self._is_whole = True
+
+    def end_with_response(self) -> None:
+        """Have it serve nobody else after the response that is under way."""
+        self.keep_alive = 0.0
+        self._is_plain = False
 
     def leave(self, exchange: Exchange) -> None:
         """Take note that the caller has gone. What still arrives is dropped.
@@ -291,7 +301,7 @@ class Connection:
         if self._coded_head is not None and not self._finish_body():
             return
         # An answer to half a request: the other half cannot be followed by another request.
-        if is_reusable and self._is_whole and self.keep_alive > 0 and not self._has_unsent():
+        if is_reusable and self._is_whole and self.keep_alive > 0 and not (self._is_large and self._has_unsent()):
             self._give(self, exchange)
             return
         self.exchange = NOBODY

@@ -89,6 +89,11 @@ class Weighed(Special):
         """See `Special.moved`: its answer belongs to whoever it went out for in the end."""
         self.filed = self._keys(self._noted)
 
+    @property
+    def is_of_handshake(self) -> bool:
+        """Did the last attempt go to a server of the handshake era, which gives no hints (C12)?"""
+        return self._noted[1].era.handshake
+
     def _keys(self, attempt: tuple[Mapping[str, Any], Link]) -> Keys:
         meta, link = attempt
         return self._caching.filing.keys(self._session, link, self.question, meta)
@@ -265,7 +270,7 @@ class Caching:
             if isinstance(error, InputRequired) and weighed.found:
                 await self._forget(session, weighed.found)  # the answer that rounds bring is newer, and not kept
             return Outcome(error=error)
-        seconds = self._lifetime(session, question, result)
+        seconds = self._lifetime(session, question, result) if not weighed.is_of_handshake else 0.0
         packed = None
         if seconds > 0:
             packed = await self._keep(session, weighed, result, received + seconds)

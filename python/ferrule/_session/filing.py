@@ -122,7 +122,9 @@ class Filing:
         plain = self._plain
         if not meta and plain is not None and plain[0] is era:
             return plain[1]
-        whole = {**era.envelope.to_meta(), **meta}  # type: ignore[attr-defined]  # a `StatelessEra`
+        # A verdict may prove wrong on the way to an answer, which is then of an era without envelopes.
+        own = era.envelope.to_meta() if not era.handshake else {}  # type: ignore[attr-defined]
+        whole = {**own, **meta}
         effective = {key: value for key, value in whole.items() if key not in _IGNORED}
         found = cache.digest([canonical(effective, "_meta")])
         if not meta:

@@ -243,7 +243,7 @@ class HttpSse(HttpTransport):
                 self.check_status(head, link, where)
                 raise refusal(head, where)
             # Whoever closes the stream from outside must not find somebody else on the connection.
-            connection.keep_alive = 0.0
+            connection.end_with_response()
             reader = io.background(_read(channel, connection))
         except BaseException as error:
             connection.leave(channel)
