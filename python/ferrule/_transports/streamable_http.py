@@ -261,7 +261,7 @@ class StreamableHTTP(HttpTransport):
     async def _again(self, call: Call, link: Link, trail: Trail) -> dict[str, Any]:
         """Write a request again that was refused unexecuted: elsewhere, or as another caller."""
         if call.special is not None:
-            call.special.moved()
+            call.special.moved()  # elsewhere, or as another caller
         return await self.request(call, link, trail)
 
     def _ask(self, call: Call, data: bytes, link: Link) -> dict[str, Any] | tuple[Connection, list[Frame]] | None:
