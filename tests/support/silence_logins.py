@@ -25,7 +25,7 @@ def made_by_hand() -> list[Any]:
     key = SigningKey.generate()
     client = ClientIdentity(secret("client"), secret("client-secret"), "private_key_jwt", key, scope=secret("scope"))
     token = Token(secret("access-token"), "bearer", 9.0, secret("refresh-token"), secret("granted-scope"))
-    grant = Grant(token, "https://h", client, secret("asked-scope"), secret("lineage"), 5.0)
+    grant = Grant(token, "https://h", client, secret("asked-scope"), 5.0)
     metadata = Metadata("https://h", "https://h/token", {secret("member"): secret("document")})
     resource = Resource(f"https://h/mcp?{secret('resource')}", ("https://h",), (secret("supported"),))
     store = MemoryStore()

@@ -44,18 +44,16 @@ class Grant(Frozen):
         issuer: The authorization server, as the resource names it.
         client: The client's identity there.
         asked: The scopes that were asked for, None for none.
-        lineage: Tells this authorization from others; the same in all tokens that come of it. No secret.
         renew_at: Wall clock seconds from when on it should not be used without trying to renew it.
         headers: What goes into a request.
     """
 
-    __slots__ = ("asked", "client", "headers", "issuer", "lineage", "renew_at", "token")
+    __slots__ = ("asked", "client", "headers", "issuer", "renew_at", "token")
 
     token: Token
     issuer: str
     client: ClientIdentity
     asked: str | None
-    lineage: str
     renew_at: float
     headers: list[tuple[str, str]]
 
@@ -65,7 +63,6 @@ class Grant(Frozen):
         issuer: str,
         client: ClientIdentity,
         asked: str | None,
-        lineage: str,
         renew_at: float,
         headers: list[tuple[str, str]] | None = None,
     ) -> None:
@@ -74,7 +71,6 @@ class Grant(Frozen):
         self._set("issuer", issuer)
         self._set("client", client)
         self._set("asked", asked)
-        self._set("lineage", lineage)
         self._set("renew_at", renew_at)
         self._set("headers", headers or [("Authorization", f"{scheme} {token.access_token}")])
 
@@ -157,7 +153,7 @@ class Shelf:
         """Keep a registration, and what was granted to it."""
         entry: dict[str, Any] = {"version": _VERSION, "client": _exported(client)}
         if grant is not None:
-            entry |= {"asked": grant.asked, "lineage": grant.lineage, "renew_at": _finite(grant.renew_at)}
+            entry |= {"asked": grant.asked, "renew_at": _finite(grant.renew_at)}
             entry["token"] = grant.token.export()
         await self._write(self._key(issuer), entry)
         await self._write(self._server, {"version": _VERSION, "issuer": issuer, "client_id": given_id})
@@ -246,9 +242,9 @@ def _client_of(value: object) -> ClientIdentity | None:
 
 
 def _grant_of(entry: Mapping[str, Any], issuer: str, client: ClientIdentity) -> Grant | None:
-    kept, asked, lineage, renew_at = (entry.get(name) for name in ("token", "asked", "lineage", "renew_at"))
+    kept, asked, renew_at = (entry.get(name) for name in ("token", "asked", "renew_at"))
     token = Token.imported(kept) if isinstance(kept, dict) else None
-    if token is None or not isinstance(lineage, str) or not isinstance(asked, str | None):
+    if token is None or not isinstance(asked, str | None):
         return None
     when = float(renew_at) if isinstance(renew_at, int | float) else inf
-    return Grant(token, issuer, client, asked, lineage, when)
+    return Grant(token, issuer, client, asked, when)

@@ -14,9 +14,9 @@ from .code_flow import Request
 from .discovery import find_metadata, find_resource
 from .interface import Auth
 from .kept import Grant, Shelf, renewal_time
-from .pkce import new_secret
 from .registration import identify
 from .scopes import adds_nothing, choose_scopes
+from .static import digest
 from .steps import REGISTRATION, STEP_UP, auth_error
 from .token_endpoint import means_lost, means_unknown, request_token
 from .users import meet_user
@@ -86,9 +86,9 @@ class BoundOAuth(Auth):
         return False
 
     def partition(self) -> bytes | None:
-        """See `Auth.partition`: one log-in, however often its token was renewed."""
+        """See `Auth.partition`: another token is another context (2026-07-28, server/utilities/caching, cacheScope)."""
         grant = self._memory.grant
-        return None if grant is None else grant.lineage.encode()
+        return None if grant is None else digest(grant.token.access_token)
 
     # --- one at a time ---------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class BoundOAuth(Auth):
         except AuthError as error:
             await self._forget(grant, error)
             raise
-        await self._keep(grant.issuer, grant.client, token, grant.asked, grant.lineage)
+        await self._keep(grant.issuer, grant.client, token, grant.asked)
 
     async def _forget(self, grant: Grant, error: AuthError) -> None:
         given = self._oauth.client.client_id
@@ -271,8 +271,8 @@ class BoundOAuth(Auth):
         elif means_lost(error):
             await self._shelf.save(grant.issuer, grant.client, None, given)
 
-    async def _keep(self, issuer: str, client: ClientIdentity, token: Token, asked: str | None, lineage: str) -> None:
-        grant = Grant(token, issuer, client, asked, lineage, renewal_time(token, self._wall()))
+    async def _keep(self, issuer: str, client: ClientIdentity, token: Token, asked: str | None) -> None:
+        grant = Grant(token, issuer, client, asked, renewal_time(token, self._wall()))
         # In use at once: when it cannot be kept, the old one is worth nothing all the same.
         self._memory.grant, self._memory.issuer, self._memory.looked = grant, issuer, True
         given = self._oauth.client.client_id
@@ -303,7 +303,7 @@ class BoundOAuth(Auth):
         )
         registered, _ = await self._shelf.load(issuer, oauth.client.client_id)
         client, token = await self._ask_user(fetcher, resource, metadata, issuer, registered, scope)
-        await self._keep(issuer, client, token, scope, new_secret())
+        await self._keep(issuer, client, token, scope)
 
     async def _ask_user(
         self,
