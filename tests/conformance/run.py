@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from tests.servers import launch  # noqa: E402 - needs the line above
 NODE = HERE / "node_modules/.bin/node"
 SUITE = HERE / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 CLIENT_SECONDS = 30
+AT_ONCE = 2
+"""Scenarios that run side by side: each starts a server, a client and Node for both."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def known_scenarios() -> set[str]:
     return set(re.findall(r"^\s+- (\S+)", listing, re.MULTILINE))
 
 
-def judge(scenario: str, version: str, wanted: list[str], successes: int = 1, *, extension: bool = False) -> Verdict:
+def judge(scenario: str, version: str, row: dict[str, Any]) -> Verdict:
     """Run one scenario and look at everything it left. Those of extensions belong to no version: they are forced."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +76,7 @@ def judge(scenario: str, version: str, wanted: list[str], successes: int = 1, *,
             *("--scenario", scenario),
             *(("--spec-version", version) if version else ()),  # scenarios of extensions have none
             *("--timeout", str(CLIENT_SECONDS * 1000), "-o", folder),
-            *(["--force"] if extension else []),
+            *(["--force"] if row.get("extension") else []),
         ]
         try:
             done = run_suite(*arguments, timeout=CLIENT_SECONDS + 30)
@@ -85,7 +88,7 @@ def judge(scenario: str, version: str, wanted: list[str], successes: int = 1, *,
                 for path in Path(folder).rglob("checks.json")
                 for check in json.loads(path.read_text(encoding="utf-8"))
             ]
-            problems = problems_of(done, checks, wanted, successes, Path(folder))
+            problems = problems_of(done, checks, row["checks"], row.get("successes", 1), Path(folder))
     counts: dict[str, int] = {}
     for check in checks:
         counts[check["status"]] = counts.get(check["status"], 0) + 1
@@ -148,13 +151,10 @@ def main() -> int:
 
     chosen = options.only.split(",") if options.only else list(required)
     print(f"{'scenario':36} {'version':11} {'verdict':8} {'ok':>3} {'bad':>3} {'skipped':>7} {'s':>5}")
+    runs = [(scenario, version) for scenario in chosen for version in required[scenario]["versions"]]
     failed = 0
-    for scenario in chosen:
-        for version in required[scenario]["versions"]:
-            row = required[scenario]
-            verdict = judge(
-                scenario, version, row["checks"], row.get("successes", 1), extension=row.get("extension", False)
-            )
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for verdict in pool.map(lambda run: judge(*run, required[run[0]]), runs):
             failed += bool(verdict.problems)
             show(verdict)
     if unlisted:

@@ -287,9 +287,9 @@ def test_a_notification_for_which_no_connection_was_made_was_not_sent(
     client = flavour.connect(server.url)
     dialling = threading.Event()
 
-    async def stuck(io: Any, *args: Any) -> None:
+    async def stuck(io: Any, origin: Any, endpoint: Any, tls: Any, receiver: Any, deadline: float, *more: Any) -> None:
         dialling.set()
-        await io.wait(io.slot(), args[-1])
+        await io.wait(io.slot(), deadline)
 
     monkeypatch.setattr("ferrule._http.pool.dial", stuck)
     running = flavour.start(client.notify, "notifications/x", timeout=20 if closed else 0.1)
