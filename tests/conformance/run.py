@@ -154,7 +154,7 @@ def main() -> int:
     runs = [(scenario, version) for scenario in chosen for version in required[scenario]["versions"]]
     failed = 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for verdict in pool.map(lambda run: judge(*run, required[run[0]]), runs):
+        for verdict in pool.map(lambda run: judge(run[0], run[1], required[run[0]]), runs):
             failed += bool(verdict.problems)
             show(verdict)
     if unlisted:
