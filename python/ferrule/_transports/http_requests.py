@@ -367,7 +367,7 @@ class HttpTransport:
         """Tell the server that nobody waits for the answer any more, then do what has to come after that."""
         told = self._io.slot()
         with self._io.mutex():
-            self._place.farewells.add(told)
+            self._place.farewells += (told,)
         self._io.background(self._cancel(call, link, told, then))
 
     async def _cancel(self, call: Call, link: Link, told: Slot, then: Callable[[], object]) -> None:
@@ -380,7 +380,7 @@ class HttpTransport:
         finally:
             then()
             with self._io.mutex():
-                self._place.farewells.discard(told)
+                self._place.farewells = tuple(one for one in self._place.farewells if one is not told)
             told.set(None)
 
     # The end
@@ -391,7 +391,7 @@ class HttpTransport:
         Cancellations that are being told are finished first: a server without sessions learns by no other means.
         """
         with self._io.mutex():
-            farewells = list(self._place.farewells)
+            farewells = self._place.farewells
         try:
             for told in farewells:
                 await self._io.wait(told, deadline)
@@ -420,7 +420,7 @@ class Place:
     def __init__(self, url: Url, way: tuple[Any, Any, Any] = (None, None, None)) -> None:
         self.named = self.url = url
         self.way = way
-        self.farewells: set[Slot] = set()
+        self.farewells: tuple[Slot, ...] = ()
 
 
 def is_auth(auth: object) -> bool:
