@@ -242,3 +242,16 @@ def test_a_store_of_ones_own_needs_three_methods() -> None:
     claim = store.try_lock("k")
     assert claim is not None
     claim()
+
+
+@pytest.mark.req("A6")
+def test_a_store_that_cannot_forget_is_refused_when_it_is_made() -> None:
+    class Forgetless(TokenStore):
+        def load(self, key: str) -> str | None:
+            return None
+
+        def save(self, key: str, text: str) -> None:
+            """It is kept."""
+
+    with pytest.raises(TypeError, match="delete"):
+        Forgetless()  # type: ignore[abstract]

@@ -14,13 +14,12 @@ from .._protocol.declared import declares
 from .._transports.call import LinkLost
 from ..errors import CapabilityError, ConnectionClosed, FerruleError, InvalidResult, RequestTimeout
 from ..types.events import (
+    LISTS,
+    UPDATED,
     Honored,
     Missed,
-    PromptsChanged,
-    ResourcesChanged,
     ResourceUpdated,
     TaskChanged,
-    ToolsChanged,
 )
 from ..types.tasks import TaskInfo
 from .retry import passes
@@ -37,12 +36,6 @@ if TYPE_CHECKING:
     from .standing import Standing
     from .subscriptions import Subscription, Wanted
 
-_LISTS = {
-    "notifications/tools/list_changed": ("tools", ToolsChanged),
-    "notifications/prompts/list_changed": ("prompts", PromptsChanged),
-    "notifications/resources/list_changed": ("resources", ResourcesChanged),
-}
-_UPDATED = "notifications/resources/updated"
 TASK_STATUS = "notifications/tasks/status"
 
 
@@ -172,11 +165,11 @@ class Changes:
         if not subscriptions:
             return
         try:
-            if method in _LISTS:
-                member, kind = _LISTS[method]
+            if method in LISTS:
+                member, kind = LISTS[method]
                 event: Event = kind.from_wire(params or {})
                 takers = [one for one in subscriptions if getattr(one.honored, member)]
-            elif method == _UPDATED:
+            elif method == UPDATED:
                 event = ResourceUpdated.from_wire(params)
                 takers = [one for one in subscriptions if _is_about(event.uri, one.honored.uris)]
             elif method == TASK_STATUS:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .._transports.listens import SUBSCRIPTION_ID
 from ..errors import InvalidResult
-from ..types.events import Honored, PromptsChanged, ResourcesChanged, ResourceUpdated, TaskChanged, ToolsChanged
+from ..types.events import LISTS, UPDATED, Honored, ResourceUpdated, TaskChanged
 from ..types.tasks import TaskInfo
 
 TYPE_CHECKING = False
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from .special import Special
     from .subscriptions import Wanted
 
-_LISTS = {
-    "notifications/tools/list_changed": ("tools", ToolsChanged),
-    "notifications/prompts/list_changed": ("prompts", PromptsChanged),
-    "notifications/resources/list_changed": ("resources", ResourcesChanged),
-}
-_UPDATED = "notifications/resources/updated"
 _TASK = "notifications/tasks"
 
 
@@ -83,10 +77,10 @@ def _untagged(params: dict[str, Any]) -> dict[str, Any]:
 def event_of(method: str, params: dict[str, Any], wanted: Wanted) -> Event | None:
     """The event that a notification is, None for one that was not asked for. Raises InvalidResult."""
     params = _untagged(params)
-    if method in _LISTS:
-        member, kind = _LISTS[method]
+    if method in LISTS:
+        member, kind = LISTS[method]
         return kind.from_wire(params) if getattr(wanted, member) else None
-    if method == _UPDATED and wanted.uris:
+    if method == UPDATED and wanted.uris:
         return ResourceUpdated.from_wire(params)
     if method == _TASK and wanted.task_ids:
         return TaskChanged(task=TaskInfo.from_extension(params))

@@ -107,13 +107,14 @@ class Flow(Auth):
         key = context.server.origin + context.server.target
         return BoundFlow(self, context, self._standings.setdefault(key, Standing()))
 
-    async def ask(self, context: AuthContext, fetcher: Fetcher, wanted: Wanted, deadline: float) -> Token:
-        """Ask for a token once.
+    if TYPE_CHECKING:  # each flow has its own
 
-        Raises:
-            AuthTokenError: There is none.
-        """
-        raise NotImplementedError
+        async def ask(self, context: AuthContext, fetcher: Fetcher, wanted: Wanted, deadline: float) -> Token:
+            """Ask for a token once.
+
+            Raises:
+                AuthTokenError: There is none.
+            """
 
     async def find(
         self, fetcher: Fetcher, context: AuthContext, standing: Standing, needed: str, deadline: float

@@ -7,6 +7,7 @@ worth (it holds refresh tokens) is why a file of a `FileStore` belongs to its ow
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 
 from ..errors import ConfigError
 
@@ -22,7 +23,7 @@ _LONGEST = 1024 * 1024
 """Characters of an entry that are read; real ones have some thousand."""
 
 
-class TokenStore:
+class TokenStore(ABC):
     """What `OAuth(store=...)` needs; subclass it to keep tokens elsewhere.
 
     Each method may be a plain one, or with `AsyncClient` a coroutine. One store may serve many servers and many
@@ -35,21 +36,21 @@ class TokenStore:
     __slots__ = ()
     blocks = False
 
+    @abstractmethod
     def load(self, key: str) -> str | None:
         """Return the text last saved under `key`, or None.
 
         Args:
             key: Made of URLs; at most a few hundred ASCII characters without control characters.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def save(self, key: str, text: str) -> None:
         """Keep `text`, JSON of a few KiB with secrets in it, under `key`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def delete(self, key: str) -> None:
         """Forget what is kept under `key`; nothing is no error."""
-        raise NotImplementedError
 
     def try_lock(self, key: str) -> Callable[[], object] | None:
         """Claim the right to renew what is kept under `key`, without waiting.

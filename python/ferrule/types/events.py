@@ -60,6 +60,15 @@ class TaskChanged(Event):
         task: TaskInfo
 
 
+LISTS: dict[str, tuple[str, type[Event]]] = {
+    "notifications/tools/list_changed": ("tools", ToolsChanged),
+    "notifications/prompts/list_changed": ("prompts", PromptsChanged),
+    "notifications/resources/list_changed": ("resources", ResourcesChanged),
+}
+"""Which notification says that a list changed: the wish it answers, and its event."""
+UPDATED = "notifications/resources/updated"
+
+
 class Missed(Event):
     """There may have been changes that nobody will hear of: read anew what you depend on.
 
