@@ -450,3 +450,14 @@ def test_what_is_no_answer_is_a_type_error_before_anything_is_sent(flavour: Any,
     with pytest.raises(TypeError, match="responses"):
         task.update({"a": 7})
     assert server.count("tasks/update") == 0
+
+
+@pytest.mark.req("K2", "E1")
+def test_what_its_requests_declare_is_serialised_once_for_a_connection(flavour: Any, serve: Any) -> None:
+    client = flavour.connect(serve().url, protocol="stateless")
+    client.call_tool("echo", {}, tasks=True)
+    peer, era = client._session.peer, client._session.link.era
+    first = peer.envelope_declaring(era, {"io.modelcontextprotocol/tasks": {}})
+    client.call_tool("echo", {}, tasks=True)
+    assert peer.envelope_declaring(era, {"io.modelcontextprotocol/tasks": {}}) is first
+    assert b'"io.modelcontextprotocol/tasks":{}' in first and era.meta is not None and first != era.meta

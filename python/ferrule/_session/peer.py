@@ -52,6 +52,7 @@ class Peer:
 
     __slots__ = (
         "__weakref__",
+        "_declaring",
         "_eras",
         "_make",
         "_reception",
@@ -72,6 +73,7 @@ class Peer:
     def __init__(self, settings: Settings, make: Callable[[], tuple[IO, Transport]]) -> None:
         self._make = make
         self._eras: dict[tuple[str, str | None], StatelessEra] = {}
+        self._declaring: dict[tuple[object, ...], bytes] | None = None
         self._renewed: dict[IO, tuple[IO, Transport]] = {}
         self.settings = settings
         self.io, self.transport = make()
@@ -152,12 +154,19 @@ class Peer:
         return claimed_types(self.settings.extensions)
 
     def envelope_declaring(self, era: Era, extensions: Mapping[str, Any]) -> bytes:
-        """The serialised envelope of requests that declare further extensions than all others do."""
+        """The serialised envelope of requests that declare further extensions than all others do: always alike."""
+        key = (era, *extensions)
+        found = self._declaring.get(key) if self._declaring is not None else None
+        if found is not None:
+            return found
         given = era.envelope  # type: ignore[attr-defined]  # a `StatelessEra`: no other has envelopes
         capabilities = dict(given.client_capabilities)
         capabilities["extensions"] = {**capabilities.get("extensions", {}), **extensions}
         own = envelope.RequestEnvelope(given.protocol_version, capabilities, given.client_info, given.log_level)
-        return dumps(own.to_meta(), "the envelope")
+        made = memoryview(dumps(own.to_meta(), "the envelope")).tobytes()
+        with self.io.mutex():
+            self._declaring = {**(self._declaring or {}), key: made}
+        return made
 
     def prior(self) -> dict[str, Any] | None:
         """The verdict as JSON data, None while there is none."""
