@@ -35,8 +35,7 @@ def place(request: pytest.FixtureRequest, serve: Any) -> Iterator[Place]:
             server = serve({"subscriptions/listen": ears})
             yield Place(ears, server.url, lambda: [one.message for one in list(server.requests)])
         else:
-            lines = LineEars()
-            stack.callback(lines.close)
+            lines = stack.enter_context(LineEars())
             yield Place(lines, lines.target(), lambda: list(lines.messages))
 
 

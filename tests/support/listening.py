@@ -26,6 +26,7 @@ from tests.support.steps import (
     http,
     ordinary_results,
 )
+from tests.support.threaded import ThreadedServer
 
 TAG = "io.modelcontextprotocol/subscriptionId"
 PATIENCE = 10.0
@@ -153,16 +154,13 @@ class HttpEars(Ears):
                 sock.settimeout(None)
 
 
-class LineEars(Ears):
+class LineEars(ThreadedServer, Ears):
     """A server of lines on a TCP port; each connection is a child of its own."""
 
     def __init__(self) -> None:
-        super().__init__()
+        ThreadedServer.__init__(self, socket.create_server(("127.0.0.1", 0)))
+        Ears.__init__(self)
         self.messages: list[Message] = []
-        self.connections: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
 
     def target(self) -> ByteStream:
         """What a client connects to."""
@@ -171,28 +169,7 @@ class LineEars(Ears):
     def hang_up(self) -> None:
         """Lose the latest connection, as a child does that exits."""
         with contextlib.suppress(OSError):
-            self.connections[-1].shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for sock in self.connections:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(PATIENCE)
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            self.connections.append(sock)
-            thread = threading.Thread(target=self._serve, args=(sock,), daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            self._sockets[-1].shutdown(socket.SHUT_RDWR)
 
     def _serve(self, sock: socket.socket) -> None:
         def write(message: Message) -> None:
