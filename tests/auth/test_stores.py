@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import PasswordDeleteError
 
 from ferrule.auth import FileStore, KeyringStore, MemoryStore, TokenStore
 from ferrule.errors import ConfigError
@@ -19,27 +22,32 @@ from ferrule.errors import ConfigError
 KEY = "https://mcp.example/mcp https://as.example/" + "tenant/" * 80
 
 
-class Rings:
-    """What the package keyring offers, in memory."""
+class Rings(KeyringBackend):
+    """A keyring of the package's own kind, in memory: no desktop is asked to unlock anything."""
+
+    priority = 1
 
     def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # of the package
         self.kept: dict[tuple[str, str], str] = {}
 
-    def get_password(self, service: str, name: str) -> str | None:
-        return self.kept.get((service, name))
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
 
-    def set_password(self, service: str, name: str, text: str) -> None:
-        self.kept[service, name] = text
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
 
-    def delete_password(self, service: str, name: str) -> None:
-        del self.kept[service, name]
+    def delete_password(self, service: str, username: str) -> None:
+        if self.kept.pop((service, username), None) is None:
+            raise PasswordDeleteError("there is no such password")
 
 
 @pytest.fixture
-def rings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rings]:
-    rings = Rings()
-    monkeypatch.setitem(sys.modules, "keyring", rings)
+def rings() -> Iterator[Rings]:
+    before, rings = keyring.get_keyring(), Rings()
+    keyring.set_keyring(rings)
     yield rings
+    keyring.set_keyring(before)
 
 
 @pytest.fixture(params=["memory", "file", "keyring"])
