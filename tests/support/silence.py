@@ -182,7 +182,7 @@ HANDED_OUT: dict[str, type] = {"Subscription": ferrule.Subscription, "Task": fer
 HANDLES_OF_ASYNC = (ferrule.AsyncClient, ferrule.AsyncSubscription, ferrule.AsyncTask)
 HANDLES = (ferrule.Client, *HANDED_OUT.values(), *HANDLES_OF_ASYNC)
 
-BASES = {"CacheableResult", "Event", "ListResult", "ResponseCache", "Result", "Value"}
+BASES = {"CacheableResult", "Event", "ListResult", "ResponseCache", "Result", "Value", "TokenStore"}
 """Exported classes that nothing is, only its subclasses."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ferrule import Limits
 from ferrule._http.url import parse_url
 from ferrule._io.blocking import BlockingIO
-from ferrule.auth import AuthContext, FileStore, KeyringStore, MemoryStore, OAuth, SigningKey, Token, TokenStore
+from ferrule.auth import AuthContext, FileStore, KeyringStore, MemoryStore, OAuth, SigningKey, Token
 from ferrule.auth.code_flow import Request
 from ferrule.auth.discovery import Metadata, Resource
 from ferrule.auth.kept import Grant, Memory
@@ -43,24 +43,7 @@ def made_by_hand() -> list[Any]:
     memory: Memory = bound._memory
     return [
         *(oauth, oauth.client, bound, memory, grant, client, metadata, resource, store),
-        *(kept_elsewhere(), FileStore("/tmp"), KeyringStore()),
+        *(FileStore("/tmp"), KeyringStore()),
         Request(metadata, resource, client, secret("scope"), f"https://app/{secret('redirect')}", None),
         User(io, f"https://app/{secret('redirect')}", 5.0, None, lambda: secret("answer"), None),
     ]
-
-
-def kept_elsewhere() -> TokenStore:
-    """A store of a user's own: shown as its base shows it, and counted as that."""
-
-    class Elsewhere(TokenStore):
-        def load(self, key: str) -> str | None:
-            return secret("kept")
-
-        def save(self, key: str, text: str) -> None:
-            """It is kept."""
-
-        def delete(self, key: str) -> None:
-            """It is gone."""
-
-    Elsewhere.__name__ = TokenStore.__name__
-    return Elsewhere()
