@@ -14,11 +14,9 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from ..errors import ConnectError, ConnectionClosed
-from .bypass import passes_by
 from .connection import BUSY, CLOSED, DRAINING, IDLE, Connection
 from .endpoints import dial, look_up
 from .exchange import NOBODY
-from .tls import check_tls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +91,10 @@ class Pool:
         self.mutex = io.mutex()
         self.origin = origin
         self.limits = limits
-        check_tls(tls)
+        if tls is not None:
+            from .tls import check_tls
+
+            check_tls(tls)
         self._tls = tls
         self._context: ssl.SSLContext | None = None
         self._endpoint = endpoint
@@ -194,7 +195,10 @@ class Pool:
         """
         if self._draining and self._is_blocking:
             self._settle()
-        bypass = bypass or passes_by()
+        if not bypass:
+            from .bypass import passes_by
+
+            bypass = passes_by()
         if not bypass:
             await self._take_place(deadline)
         connection = self._take_idle(is_counted=not bypass)

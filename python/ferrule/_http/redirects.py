@@ -30,6 +30,11 @@ class Trail:
         self.followed = 0
         self.repaired = False
 
+    @staticmethod
+    def leads_on(status: int) -> bool:
+        """Is an answer of this status a redirect?"""
+        return status in STATUSES
+
     def follow(self, url: Url, status: int, location: str | None) -> Url:
         """Where to send the request that `url` answered with a redirect.
 

@@ -11,7 +11,6 @@ from collections import deque
 from time import monotonic
 
 from . import Closing, Expired
-from .blocking_handshake import shake_hands
 from .blocking_writing import WritingSide
 from .channels import NAP, SocketChannel, TlsChannel, readable_now
 from .wakers import LONGEST, POLLIN, Waker, new_poll
@@ -318,6 +317,8 @@ class BlockingStream(WritingSide):
 
     def shake_hands(self, context: ssl.SSLContext, hostname: str | None, deadline: float) -> None:
         """Turn the socket into a TLS one; on failure the stream is of no more use."""
+        from .blocking_handshake import shake_hands
+
         channel = self._channel
         if not isinstance(channel, SocketChannel):
             raise OSError("TLS needs a socket")

@@ -6,7 +6,6 @@ Knows texts, `_meta` and progress handlers; no method.
 from __future__ import annotations
 
 from ..errors import ConfigError
-from .progress import Progress
 from .settings import Unset, check_timeout
 
 TYPE_CHECKING = False
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from .progress import Progress
     from .session import Session
 
     Timeout = float | Unset | None
@@ -68,9 +68,13 @@ def progress_for(
     reset: bool,
     timeout: Timeout,
     max_total: float | None,
-    kind: type[Progress] = Progress,
+    kind: type[Progress] | None = None,
 ) -> Progress:
-    """What a caller wants done with the progress of a call."""
+    """What a caller wants done with the progress of a call. `kind`: another class of progress than `Progress`."""
+    if kind is None:
+        from .progress import Progress
+
+        kind = Progress
     seconds = session.view.timeout if isinstance(timeout, Unset) else check_timeout(timeout)
     if not reset or seconds is None:
         return kind(handler, None, 0.0)

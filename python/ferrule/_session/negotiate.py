@@ -22,7 +22,6 @@ from .. import _log
 from .._io import Expired
 from .._json import dumps
 from .._protocol import envelope, methods, versions
-from .._protocol.handshake import HandshakeEra, initialize_params, usable_session_id
 from .._transports.call import Call, Link, LinkLost
 from .._transports.messages import check_answer
 from ..errors import (
@@ -50,6 +49,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .._protocol.handshake import HandshakeEra
     from .._protocol.methods import Method
     from .._transports.interface import Transport
     from .session import Session
@@ -84,6 +84,8 @@ def _leave_nothing(session: Session) -> None:
     """A failed connect leaves no child running (N10). Over HTTP there is nothing to leave."""
     process = session.transport.process
     if process and not session.peer.closed:
+        from .._protocol.handshake import HandshakeEra
+
         session.disconnect_in_background(Link(HandshakeEra(versions.HANDSHAKE[0]), process=process))
 
 
@@ -243,6 +245,8 @@ async def _discover(session: Session, revision: str, deadline: float) -> Verdict
 
 async def _handshake(session: Session, verdict: Verdict, deadline: float) -> Link:
     """`initialize`, then `notifications/initialized`: only then is the link anybody else's to use."""
+    from .._protocol.handshake import HandshakeEra, initialize_params
+
     settings = session.settings
     offered = HandshakeEra(verdict.revision)
     info = settings.client_info or session.peer.default_info
@@ -357,6 +361,8 @@ def _take_initialized(link: Link, result: dict[str, Any]) -> None:
 
 
 def _session_id(call: Call) -> str | None:
+    from .._protocol.handshake import usable_session_id
+
     given = call.head.get("mcp-session-id") if call.head is not None else None
     if given is None or usable_session_id(given):
         return given

@@ -26,7 +26,6 @@ from ..errors import (
 )
 from .linked import Linked
 from .negotiate import negotiate
-from .progress import Progress
 from .retry import Tries, account, may_repeat, refuses_revision
 from .settings import UNSET, Unset
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from .._protocol.methods import Method
     from .peer import Peer
+    from .progress import Progress
     from .settings import Auth, Headers, RequestMeta, ViewSettings
     from .special import Special
 

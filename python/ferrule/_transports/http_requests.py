@@ -6,14 +6,10 @@ Knows headers, redirects and statuses; nothing of where answers come from.
 from __future__ import annotations
 
 from .. import _log
-from .._http.content import refusal
 from .._http.exchange import Exchange
 from .._http.pool import Pool
-from .._http.redirects import STATUSES as REDIRECTS
-from .._http.redirects import Trail
 from .._io import Closing, Expired, Unsent
 from .._json import dumps
-from .._protocol import refusals
 from .._wire import RequestTemplate
 from ..errors import ConfigError, ConnectionClosed, FerruleError, SessionExpired
 from .call import UNREADY, LinkLost
@@ -25,6 +21,7 @@ if TYPE_CHECKING:
 
     from .._core import ResponseHead
     from .._http.connection import Connection
+    from .._http.redirects import Trail
     from .._http.url import Url
     from .._io.interface import IO, Slot
     from .._protocol.era import Era
@@ -194,7 +191,11 @@ class HttpTransport:
         Raises:
             AuthError: They cannot be had.
         """
-        if head.status not in refusals.AUTHORIZATION or self._fresh is None:
+        if self._fresh is None:
+            return False
+        from .._protocol import refusals
+
+        if head.status not in refusals.AUTHORIZATION:
             return False
         return await self._fresh.react(url or self._place.url, sent or [], own, verb, head, trail, deadline)
 
@@ -276,7 +277,7 @@ class HttpTransport:
         self, make: Callable[[RequestTemplate, Headers | None], bytes], what: str, link: Link, deadline: float
     ) -> None:
         """Post what is not answered, and see it accepted; redirects are followed as for a request."""
-        trail = Trail(self._limits.max_redirects)
+        trail: Trail | None = None
         sent = False
         while True:
             url = self.place_of(link)
@@ -288,7 +289,10 @@ class HttpTransport:
             assert wire is not None
             head = await self._send(make(wire, fresh), deadline)
             sent = True
-            if head.status in REDIRECTS:
+            if head.status < 300:
+                break
+            trail = trail or self.trail()
+            if trail.leads_on(head.status):
                 self.follow(trail, head, link)
             elif not await self.authorize(head, fresh, trail, deadline, "POST", url):
                 break
@@ -328,6 +332,12 @@ class HttpTransport:
         template = self.template("GET", self._place.url, link.era, link.session_id)
         return await self._pool.send(exchange, template.bare(headers), deadline, bypass=True)
 
+    def trail(self) -> Trail:
+        """What a request needs once it may have to be written again."""
+        from .._http.redirects import Trail
+
+        return Trail(self._limits.max_redirects)
+
     def place_of(self, link: Link) -> Url:
         """Where messages under this link are posted."""
         return self._place.url
@@ -345,6 +355,8 @@ class HttpTransport:
 
     def check_status(self, head: ResponseHead, link: Link, where: str) -> None:
         """Raise for the statuses whose meaning no body changes."""
+        from .._protocol import refusals
+
         if head.status in refusals.AUTHORIZATION:
             from .authorized import refusal as refusal_of
 
@@ -359,6 +371,8 @@ class HttpTransport:
             return
         where = f"{what} at {self.label}"
         self.check_status(head, link, where)
+        from .._http.content import refusal
+
         raise refusal(head, where)
 
     # Giving up

@@ -12,7 +12,6 @@ import weakref
 
 from .. import _log
 from .._http.content import refusal
-from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail, locate
 from .._http.url import encode_target
 from .._io import Expired
@@ -213,7 +212,7 @@ class HttpSse(HttpTransport):
         channel = self._channel
         if channel is not None and not channel.over:
             return
-        trail = Trail(self._limits.max_redirects)
+        trail = self.trail()
         while not await self._open(trail, deadline):
             pass
 
@@ -231,7 +230,7 @@ class HttpSse(HttpTransport):
             head = channel.head
             if head is not None and head.notable:
                 self.keep_cookies(head)
-            if head is not None and head.status in REDIRECTS:
+            if head is not None and trail.leads_on(head.status):
                 self._place.url = trail.follow(self._place.url, head.status, head.get("location"))
                 connection.leave(channel)
                 return False
@@ -299,7 +298,7 @@ class HttpSse(HttpTransport):
 
     async def _post(self, call: Call, link: Link, slot: Slot, posted: PlainExchange) -> None:
         """Post the request; back when the POST was accepted or the answer has come, whichever is first."""
-        trail = Trail(self._limits.max_redirects)
+        trail = self.trail()
         while True:
             url = self.place_of(link)
             fresh = await self.fresh_headers(url, "POST", call.deadline)
@@ -319,7 +318,7 @@ class HttpSse(HttpTransport):
             head = posted.slot.result()
             if head.notable:
                 self.keep_cookies(head)
-            if head.status in REDIRECTS:
+            if trail.leads_on(head.status):
                 self.follow(trail, head, link)
             elif not await self.authorize(head, fresh, trail, call.deadline, "POST", url):
                 break

@@ -11,7 +11,6 @@ from __future__ import annotations
 import weakref
 
 from .. import _log
-from .._http.redirects import STATUSES as REDIRECTS
 from .._io import Expired, Unsent
 from .._json import dumps, loads
 from .._wire import encode_message
@@ -160,7 +159,7 @@ class PostedListen:
         message = exchange.slot.result()
         if message is not None:
             return message  # type: ignore[no-any-return]
-        if head is not None and head.status in REDIRECTS:
+        if head is not None and trail.leads_on(head.status):
             transport.follow(trail, head, exchange.link)
             raise Moved
         if head is not None and await transport.reauthorize(exchange.call, head, exchange.fresh, trail):

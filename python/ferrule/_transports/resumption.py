@@ -7,7 +7,6 @@ server's answers to that mean.
 from __future__ import annotations
 
 from .._http.content import retry_after
-from .._http.redirects import STATUSES as REDIRECTS
 from .._http.redirects import Trail
 from .._io import Expired
 from ..errors import ConnectError, ConnectionClosed, FerruleError, InvalidMessage
@@ -158,7 +157,7 @@ class Resumption:
         if head is None:
             self._failed += 1
             return
-        if head.status in REDIRECTS:
+        if self._trail.leads_on(head.status):
             self._transport.follow(self._trail, head, self._link)
             return
         where = f"{self._call.method.name} at {self._transport.label}"

@@ -7,12 +7,8 @@ travels and is given up; connections are `_http`'s business, sessions and retrie
 from __future__ import annotations
 
 from .. import _log
-from .._http.content import may_be_message, refusal
 from .._http.exchange import Exchange
-from .._http.redirects import STATUSES as REDIRECTS
-from .._http.redirects import Trail
 from .._json import loads, parse
-from .._protocol import refusals
 from .._wire import KIND_JSON, KIND_SSE, RequestTemplate
 from ..errors import ConnectionClosed, FerruleError, InvalidMessage, SessionExpired
 from .call import UNREADY
@@ -25,16 +21,13 @@ if TYPE_CHECKING:
 
     from .._core import ResponseHead
     from .._http.connection import Connection, Frame
+    from .._http.redirects import Trail
     from .._io.interface import Slot
     from .._protocol.era import Era
     from .call import Call, Link
     from .http_requests import Auth, Headers
     from .http_sse import HttpSse
     from .streams import Cursor
-
-
-_AGAIN = REDIRECTS | refusals.AUTHORIZATION
-"""Statuses after which the request may be written again."""
 
 
 class PostExchange(Exchange):
@@ -222,7 +215,7 @@ class StreamableHTTP(HttpTransport):
         if connection.exchange is exchange:
             connection.leave(exchange)
         message = slot.value if slot.error is None else slot.result()
-        if message is None and (exchange.body is None or (head is not None and head.status in _AGAIN)):
+        if message is None and (exchange.body is None or (head is not None and head.status >= 300)):
             message = await self._go_on(exchange, head, trail, fresh)
         return message if message is not None else self._read(exchange, head, call, link)
 
@@ -238,12 +231,11 @@ class StreamableHTTP(HttpTransport):
     ) -> dict[str, Any]:
         """Where the answer is when it was neither in the body nor among the events."""
         call, link = exchange.call, exchange.link
-        if head is not None and head.status in REDIRECTS:
-            trail = trail or Trail(self._limits.max_redirects)
-            self.follow(trail, head, link)
-            return await self._again(call, link, trail)
-        if head is not None and head.status in refusals.AUTHORIZATION:
-            trail = trail or Trail(self._limits.max_redirects)
+        if head is not None and head.status >= 300:
+            trail = trail or self.trail()
+            if trail.leads_on(head.status):
+                self.follow(trail, head, link)
+                return await self._again(call, link, trail)
             if await self.reauthorize(call, head, fresh, trail):
                 return await self._again(call, link, trail)
         if exchange.body is None and getattr(exchange, "cursor", None) is not None:
@@ -355,6 +347,8 @@ class StreamableHTTP(HttpTransport):
         if head.kind == KIND_SSE and head.status == 200:
             raise ConnectionClosed(f"{where}: the event stream ended before the answer", request_sent=True)
         self.check_status(head, link, where)
+        from .._http.content import may_be_message
+
         body = exchange.body
         if not body or not may_be_message(head, body):
             raise self._refusal(exchange, head, where)
@@ -395,6 +389,8 @@ class StreamableHTTP(HttpTransport):
 
             if says_session_is_gone(body):
                 return SessionExpired(f"{where}: the server does not know the session any more")
+        from .._http.content import refusal
+
         return refusal(head, where)
 
     # What stays open

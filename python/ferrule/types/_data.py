@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..errors import InvalidResult, LimitExceeded
 
-LARGEST_DATA = 64 * 1024 * 1024
-
 
 def decode_base64(owner: object, field: str, text: str, max_bytes: int) -> bytes:
     """Decode a field of a value, whose class and name the errors give."""

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from dataclasses import KW_ONLY
     from typing import Any
 
+LARGEST_DATA = 64 * 1024 * 1024
+"""Bytes of base64 data that are decoded unless the caller says otherwise."""
+
 
 class Annotations(Value):
     """Hints on how to use a resource or a content block.

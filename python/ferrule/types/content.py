@@ -6,8 +6,7 @@ Text stays text and data stays base64 until somebody asks for its bytes.
 from __future__ import annotations
 
 from ._base import Value, Wrong, fields, optional, required
-from ._data import LARGEST_DATA, decode_base64
-from .common import Annotations
+from .common import LARGEST_DATA, Annotations
 from .resources import Resource, load_contents
 
 TYPE_CHECKING = False
@@ -48,6 +47,8 @@ class ImageContent(Value):
             LimitExceeded: It is longer than that.
             InvalidResult: It is not base64.
         """
+        from ._data import decode_base64
+
         return decode_base64(self, "data", self.data, max_bytes)
 
 
@@ -71,6 +72,8 @@ class AudioContent(Value):
             LimitExceeded: It is longer than that.
             InvalidResult: It is not base64.
         """
+        from ._data import decode_base64
+
         return decode_base64(self, "data", self.data, max_bytes)
 
 

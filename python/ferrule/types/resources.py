@@ -6,8 +6,7 @@ Text stays text and blobs stay base64 until somebody asks for their bytes.
 from __future__ import annotations
 
 from ._base import Value, Wrong, fields, optional, required
-from ._data import LARGEST_DATA, decode_base64
-from .common import Annotations, CacheableResult, Icon, ListResult
+from .common import LARGEST_DATA, Annotations, CacheableResult, Icon, ListResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,6 +126,8 @@ class BlobResourceContents(Value):
             LimitExceeded: It is longer than that.
             InvalidResult: It is not base64.
         """
+        from ._data import decode_base64
+
         return decode_base64(self, "blob", self.blob, max_bytes)
 
 
