@@ -315,17 +315,18 @@ def test_a_tls_argument_that_is_none_is_found_out_at_once() -> None:
 
 
 @pytest.mark.req("T7")
-def test_a_response_that_ends_while_its_connection_is_closed_is_told_once() -> None:
+def test_a_response_that_ends_while_its_connection_is_closed_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     io = FakeIO()
     pool = pool_on(io)
     exchange, connection, _ = open_exchange(io, pool)
+    give = Pool.give
 
-    def give(returned: Connection, told: Exchange) -> None:
+    def close_and_give(owner: Pool, returned: Connection, told: Exchange) -> None:
         """Another thread closes the connection between its last frame and its return to the pool."""
         returned.close()
-        pool.give(returned, told)
+        give(owner, returned, told)
 
-    connection._give = give  # type: ignore[assignment]
+    monkeypatch.setattr(Pool, "give", close_and_give)
     finish(connection.stream)  # type: ignore[arg-type]
 
     assert exchange.log == [("head", 200), ("body", b'{"ok":1}'), ("failed", "ConnectionClosed")]

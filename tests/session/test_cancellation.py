@@ -205,15 +205,17 @@ def test_a_cancellation_that_comes_with_the_answer_harms_nobody_who_has_the_conn
     serve: Any, era: str
 ) -> None:
     server = serve(era=era, session=None)
+    usual: Any = server.rules["tools/call"]
 
     async def main() -> None:
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+        server.rules["tools/call"] = [lambda turn: loop.call_soon_threadsafe(arrived.set), usual]
         async with AsyncClient(server.url, limits=Limits(max_connections=1)) as client:
             for _ in range(50):
+                arrived.clear()
                 first = asyncio.create_task(client.call_tool("echo", {"n": 1}))
                 second = asyncio.create_task(client.call_tool("echo", {"n": 2}))
-                arrived = server.count("tools/call")
-                while server.count("tools/call") == arrived:
-                    await asyncio.sleep(0)
+                await arrived.wait()
                 # The answer is on its way or there already; the second call waits for the connection.
                 first.cancel()
                 assert (await second).text == '{"n": 2}'
@@ -282,20 +284,23 @@ def test_closing_does_not_wait_longer_for_that_than_a_cancellation_may_take(flav
 
 @pytest.mark.req("T2")
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
-def test_an_interrupted_caller_gives_its_call_up_as_its_era_wants_it(serve: Any, era: str) -> None:
+def test_an_interrupted_caller_gives_its_call_up_as_its_era_wants_it(
+    serve: Any, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = serve(era=era)
     with Client(server.url) as client:
         client.call_tool("echo", {})
         transport: Any = client._session.transport
         connection = transport._pool._idle[-1]
-        ask = connection._ask
+        stream = type(connection.stream)
+        ask = stream.ask
 
         def interrupted(*args: Any) -> int:
             ask(*args)
             raise KeyboardInterrupt
 
-        connection._ask = interrupted
-        with pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(stream, "ask", interrupted)
             client.call_tool("echo", {"n": 1})
         told = 0 if era == "stateless" else 1
         server.wait_until(lambda: server.count("notifications/cancelled") == told)

@@ -293,8 +293,7 @@ def test_an_aclose_that_is_cancelled_has_let_go_of_everything(serve: Any, era: s
         await view.connect()
         arrived = server.count("tools/call")
         calling = asyncio.create_task(client.call_tool("echo", {}, timeout=None))
-        while server.count("tools/call") == arrived:
-            await asyncio.sleep(0)
+        await asyncio.to_thread(server.wait_until, lambda: server.count("tools/call") > arrived)
         through: bool = await closing(client)
         await client.aclose()  # it may have been cancelled before it began
         with pytest.raises(ConnectionClosed):

@@ -57,21 +57,15 @@ class Connection:
     """
 
     __slots__ = (
-        "_ask",
-        "_begin",
         "_body",
         "_buffer",
         "_coded_head",
-        "_decode",
-        "_decode_answer",
-        "_eof",
-        "_give",
+        "_decoder",
         "_is_large",
         "_is_plain",
         "_is_whole",
         "_mutex",
         "_pool",
-        "_write_now",
         "drain_until",
         "exchange",
         "get_buffer",
@@ -86,8 +80,6 @@ class Connection:
 
     stream: SocketStream | None
     wait: Callable[[Slot, float], Awaitable[None]]
-    _write_now: Callable[[bytes, float], None]
-    _ask: Callable[[bytes, memoryview, float], int]
 
     def __init__(self, pool: Pool, *, is_counted: bool) -> None:
         limits = pool.limits
@@ -95,12 +87,8 @@ class Connection:
         # Bound once: no Python frame runs between the stream and the decoder.
         self.get_buffer = decoder.get_buffer
         self._buffer: memoryview | None = None
-        self._decode = decoder.buffer_updated
-        self._decode_answer = decoder.answer_updated
-        self._begin = decoder.begin
-        self._eof = decoder.eof
+        self._decoder = decoder
         self._pool = pool
-        self._give = pool.give
         self._mutex = pool.mutex
         self._is_whole = True
         self._is_large = False
@@ -124,8 +112,6 @@ class Connection:
         stream.one_waiter()
         self.stream = stream
         self.wait = stream.wait
-        self._write_now = stream.write_now
-        self._ask = stream.ask
 
     # --- the caller's side -----------------------------------------------------------------------
 
@@ -150,11 +136,11 @@ class Connection:
         if self.state is not BUSY:
             self.exchange = NOBODY
             raise self._lost("before the request was sent", sent=False)
-        self._begin()
+        self._decoder.begin()
         exchange.sent = True
         self._is_whole = self._is_plain = False
         try:
-            self._write_now(data, deadline)
+            self.stream.write_now(data, deadline)  # type: ignore[union-attr]  # it was attached
         except OSError:
             return
         self._is_whole = True
@@ -176,9 +162,10 @@ class Connection:
         if self.state is not BUSY:
             return None
         try:
-            self._begin()
-            count = self._ask(data, self._buffer or self._view(), deadline)
-            answer = self._decode_answer(count) if count > 0 else []
+            self._decoder.begin()
+            buffer = self._buffer or self._view()
+            count = self.stream.ask(data, buffer, deadline)  # type: ignore[union-attr]  # it was attached
+            answer = self._decoder.answer_updated(count) if count > 0 else []
         except OSError:
             self._is_whole = self._is_plain = False
             return []  # the server may have answered before it hung up
@@ -189,7 +176,7 @@ class Connection:
             return answer
         # Not before here: from now on the connection may be somebody else's.
         if answer[3] and self.keep_alive > 0:
-            self._give(self)
+            self._pool.give(self)
         else:
             self.finish(NOBODY, answer[3])
         return answer
@@ -215,7 +202,7 @@ class Connection:
             self.buffer_updated(0, frames)
             return
         try:
-            self._write_now(b"", deadline)
+            self.stream.write_now(b"", deadline)  # type: ignore[union-attr]  # it was attached
         except OSError:
             return
         except BaseException:
@@ -262,13 +249,13 @@ class Connection:
         """Take note that no more bytes will come, which ends a response that has no other end."""
         exchange = self.exchange
         if error is None and exchange is not NOBODY:
-            self.buffer_updated(0, self._eof())
+            self.buffer_updated(0, self._decoder.eof())
         if self.state is not CLOSED:
             self.close(self._lost("before the answer was complete", exchange.sent, error))
 
     def buffer_updated(self, nbytes: int, /, frames: list[Frame] | None = None) -> None:  # noqa: C901  # hot
         """Pass on what was just read, or these frames. The hot loop: whatever is rare is done elsewhere."""
-        frames = self._decode(nbytes) if frames is None else frames
+        frames = self._decoder.buffer_updated(nbytes) if frames is None else frames
         exchange = self.exchange
         end = None
         for frame in frames:
@@ -292,7 +279,7 @@ class Connection:
         # Not before the last frame: from here on the connection may be somebody else's.
         if end is not None:
             if end[1] and self._is_plain:
-                self._give(self, exchange)
+                self._pool.give(self, exchange)
             else:
                 self.finish(exchange, end[1])
 
@@ -302,7 +289,7 @@ class Connection:
             return
         # An answer to half a request: the other half cannot be followed by another request.
         if is_reusable and self._is_whole and self.keep_alive > 0 and not (self._is_large and self._has_unsent()):
-            self._give(self, exchange)
+            self._pool.give(self, exchange)
             return
         self.exchange = NOBODY
         self.close()

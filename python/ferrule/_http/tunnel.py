@@ -64,9 +64,10 @@ class ProxiedConnection(Connection):
         lines += [f"{name}: {value}" for name, value in proxy_headers(proxy)]
         self.exchange = _Connect(slot)
         self._is_tunnelling = True
-        self._begin(connect=True)
+        self._decoder.begin(connect=True)
         try:
-            self._write_now(("\r\n".join(lines) + "\r\n\r\n").encode("ascii"), deadline)
+            request = ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+            self.stream.write_now(request, deadline)  # type: ignore[union-attr]  # it was attached
             await self.wait(slot, deadline)
             status = slot.result()
         except OSError as error:

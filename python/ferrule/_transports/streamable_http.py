@@ -11,7 +11,7 @@ from .._http.exchange import Exchange
 from .._json import loads, parse
 from .._wire import KIND_JSON, KIND_SSE, RequestTemplate
 from ..errors import ConnectionClosed, FerruleError, InvalidMessage, SessionExpired
-from .call import UNREADY
+from .call import UNREADY, Call
 from .http_requests import HttpTransport
 from .messages import PROGRESS, is_answer, is_error_without_id, post_progress, progress_token
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .._http.redirects import Trail
     from .._io.interface import Slot
     from .._protocol.era import Era
-    from .call import Call, Link
+    from .call import Link
     from .http_requests import Auth, Headers
     from .http_sse import HttpSse
     from .streams import Cursor
@@ -180,13 +180,14 @@ class StreamableHTTP(HttpTransport):
     async def request(self, call: Call, link: Link, trail: Trail | None = None) -> dict[str, Any]:
         """Carry one request to its answer: see `interface.Transport`. `trail`: the redirects that led here."""
         wire: RequestTemplate = link.wire  # type: ignore[assignment]
-        fresh = call.headers if self._fresh is None else self._fresh.headers(self._place.url, call.headers)
-        if fresh is UNREADY:
+        plain = type(call) is Call  # and has nothing of its own
+        fresh = None if plain else call.headers
+        if self._fresh is not None and (fresh := self._fresh.headers(self._place.url, fresh)) is UNREADY:
             fresh = await self._prepared(call)
-        envelope = call.envelope or link.era.meta
+        envelope = link.era.meta if plain else call.envelope or link.era.meta
         data = wire.request(call.id, call.method.name, call.name, call.params, envelope, call.meta, fresh)
         # Not where somebody wants progress: that may come elsewhere, and needs a slot to be left in meanwhile.
-        direct = self._pool.asks and call.deliver is None and not call.bypass
+        direct = self._pool.asks and (plain or call.deliver is None) and not call.bypass
         asked = self._ask(call, data, link) if direct else None
         if type(asked) is dict:
             return asked
