@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _SURELY_TAKEN = 16384
 """A request of so many bytes fits what the kernel buffers for an idle connection."""
 
+_LOOPS_OWN = memoryview(b"")
+"""Stands for the decoder's buffer where the loop asks for it."""
+
 IDLE, BUSY, DRAINING, CLOSED = "idle", "busy", "draining", "closed"
 
 
@@ -86,7 +89,7 @@ class Connection:
         decoder = ResponseDecoder(max_head=limits.max_head_bytes, max_message=limits.max_message_bytes)
         # Bound once: no Python frame runs between the stream and the decoder.
         self.get_buffer = decoder.get_buffer
-        self._buffer: memoryview | None = None
+        self._buffer: memoryview | None = None if pool.is_blocking else _LOOPS_OWN
         self._decoder = decoder
         self._pool = pool
         self._mutex = pool.mutex
@@ -148,7 +151,7 @@ class Connection:
         self._is_plain = not self._is_large and self.keep_alive > 0
 
     def ask(self, data: bytes, deadline: float) -> Answer | list[Frame] | None:
-        """blocking: write a request and read once, before there is an exchange (benches/calls.py, the sync rows).
+        """Write a request before there is an exchange, and where who asks also reads, read once.
 
         Args:
             data: The whole request.
@@ -163,7 +166,9 @@ class Connection:
             return None
         try:
             self._decoder.begin()
-            buffer = self._buffer or self._view()
+            buffer = self._buffer
+            if buffer is None:
+                buffer = self._view()
             count = self.stream.ask(data, buffer, deadline)  # type: ignore[union-attr]  # it was attached
             answer = self._decoder.answer_updated(count) if count > 0 else []
         except OSError:
@@ -199,7 +204,8 @@ class Connection:
             self.exchange = NOBODY
             raise self._lost("before the answer", sent=True)
         if self._is_whole:
-            self.buffer_updated(0, frames)
+            if frames:
+                self.buffer_updated(0, frames)
             return
         try:
             self.stream.write_now(b"", deadline)  # type: ignore[union-attr]  # it was attached

@@ -47,8 +47,9 @@ class Pool:
         proxy: What all connections go through, or None.
 
     Attributes:
-        asks: Does who asks read the answer itself, so that `Connection.ask` is worth while?
+        asks: Can requests be written by `Connection.ask`?
         connections: All that are open or being opened.
+        is_blocking: Does who waits also read?
         reached: What the host stood for when a connection to it was last made; None: never, or that is not known.
     """
 
@@ -58,7 +59,6 @@ class Pool:
         "_endpoint",
         "_idle",
         "_io",
-        "_is_blocking",
         "_is_closed",
         "_now",
         "_places",
@@ -67,6 +67,7 @@ class Pool:
         "_waiters",
         "asks",
         "connections",
+        "is_blocking",
         "limits",
         "mutex",
         "origin",
@@ -86,8 +87,8 @@ class Pool:
     ) -> None:
         self._io = io
         self._now = io.now
-        self._is_blocking = io.blocking
-        self.asks = io.blocking and not origin.is_https
+        self.is_blocking = io.blocking
+        self.asks = not (io.blocking and origin.is_https)  # whose stream may have read more than it hands out
         self.mutex = io.mutex()
         self.origin = origin
         self.limits = limits
@@ -160,7 +161,7 @@ class Pool:
         Raises:
             Expired: The server did not take the request in time.
         """
-        if self._draining and self._is_blocking:
+        if self._draining and self.is_blocking:
             self._settle()
         while True:
             with self.mutex:
@@ -193,7 +194,7 @@ class Pool:
             ConnectionClosed: The pool was closed.
             Expired: At the deadline. Nothing was sent.
         """
-        if self._draining and self._is_blocking:
+        if self._draining and self.is_blocking:
             self._settle()
         if not bypass:
             from .bypass import passes_by
@@ -347,7 +348,7 @@ class Pool:
         if turn is not None:
             turn.set(None)
         # Where the loop reads for all, nobody comes by to look at the clock.
-        if not self._is_blocking and self._sweeper is None:
+        if not self.is_blocking and self._sweeper is None:
             self._sweeper = self._io.background(self._sweep())
         return True
 

@@ -43,7 +43,7 @@ class PostExchange(Exchange):
     def __init__(self, slot: Slot, call: Call, link: Link, transport: StreamableHTTP) -> None:
         self.slot = slot
         self.sent = call.sent
-        if call.deliver is not None:
+        if type(call) is not Call and call.deliver is not None:
             call.slot = slot  # type: ignore[attr-defined]  # a `SpecialCall`: its progress may come elsewhere
         self.call = call
         self.link = link
@@ -258,7 +258,10 @@ class StreamableHTTP(HttpTransport):
         return await self.request(call, link, trail)
 
     def _ask(self, call: Call, data: bytes, link: Link) -> dict[str, Any] | tuple[Connection, list[Frame]] | None:
-        """blocking: where the caller itself reads, most answers come whole and need no exchange (benches/calls.py).
+        """Write the request before there is an exchange (benches/calls.py, the x1 rows).
+
+        blocking: the caller itself reads, and most answers come whole and need none. asyncio: the server works while
+        the exchange is made, and if it is quick has answered when the loop looks: a sleep costs more than all of this.
 
         Returns:
             The answer; or the connection it is awaited on, with what was read; None when nothing was sent.
