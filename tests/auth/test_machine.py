@@ -111,6 +111,30 @@ def test_calls_that_are_refused_at_once_get_one_token_for_all(flavour: Flavour, 
     assert len(world.authority.token_requests()) == 2
 
 
+@pytest.mark.req("A3")
+def test_a_late_refusal_is_answered_with_the_token_another_client_got_meanwhile(flavour: Flavour, world: World) -> None:
+    world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
+    auth = ClientCredentials("me", SECRET)
+    go = threading.Event()
+
+    def late(asked: Any) -> None:
+        if "late" in asked.message.get("params", {}).get("arguments", {}):
+            go.wait(10)
+
+    with flavour.client(world.url, auth=auth) as one, flavour.client(world.url, auth=auth) as other:
+        one.connect()
+        other.connect()
+        world.authority.tokens.clear()  # revoked
+        world.mcp.tricks["/mcp"] = late
+        call = flavour.start(other.call_tool, "echo", {"late": True})
+        while not world.mcp.calls():
+            time.sleep(0.001)
+        assert one.call_tool("echo", {}).text == "hello"
+        go.set()
+        assert call.result().text == "hello"
+    assert len(world.authority.token_requests()) == 2
+
+
 def test_a_token_is_renewed_before_it_ends_without_a_refused_call(flavour: Flavour, world: World) -> None:
     world.authority.clients["me"] = Registered(SECRET, "client_secret_basic")
     world.authority.token_members["expires_in"] = 0

@@ -98,8 +98,9 @@ def test_the_stream_that_brings_the_notification_is_open_from_the_beginning(flav
 
 
 @pytest.mark.req("C12", "L4")
+@pytest.mark.parametrize("listen", [None, False], ids=["in between", "only with calls"])
 def test_over_stdio_a_change_that_has_arrived_is_heard_before_the_list_is_used(
-    flavour: Any, child: Any, tmp_path: Path
+    flavour: Any, child: Any, tmp_path: Path, listen: bool | None
 ) -> None:
     go = tmp_path / "go"
     pushes = [on_stdio.wait(go), on_stdio.send(note("tools/list_changed"))]
@@ -110,7 +111,7 @@ def test_over_stdio_a_change_that_has_arrived_is_heard_before_the_list_is_used(
         },
         era="handshake",
     )
-    client = flavour.connect(server.stdio(), keep_lists=True)
+    client = flavour.connect(server.stdio(), keep_lists=True, listen=listen)
     assert [tool.name for tool in client.list_tools()] == ["a"]
     assert [tool.name for tool in client.list_tools()] == ["a"]
     assert server.count("tools/list") == 1

@@ -188,6 +188,24 @@ def test_the_stream_is_opened_again_under_the_new_session_and_the_old_one_closed
 
 
 @pytest.mark.req("S8")
+def test_the_old_sessions_stream_is_closed_also_where_no_new_session_is_to_be_had(flavour: Any, serve: Any) -> None:
+    gone = threading.Event()
+
+    def kept(turn: Any) -> None:
+        stream(end=False)(turn)
+        turn.wait_gone()
+        gone.set()
+
+    sessions = Sessions(serve, GET=kept)
+    client = flavour.connect(sessions.server.url, listen=True)
+    sessions.forget()
+    sessions.server.rules["initialize"] = status(501)
+    with pytest.raises(HTTPStatusError):
+        client.list_tools()
+    assert gone.wait(10)
+
+
+@pytest.mark.req("S8")
 def test_what_belongs_to_a_session_is_renewed_in_order_before_waiting_calls_go_on(flavour: Any, serve: Any) -> None:
     sessions = Sessions(serve)
     client = flavour.connect(sessions.server.url)
