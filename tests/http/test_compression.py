@@ -130,19 +130,7 @@ def test_what_follows_the_end_is_corrupt(encoding: str, compress: Callable[[byte
 
 
 @pytest.mark.req("W8", "W9")
-def test_many_tiny_members_take_linear_time() -> None:
-    import time
-
-    member = gzip.compress(b"")
-
-    def seconds(count: int) -> float:
-        data = member * count
-        start = time.thread_time()
-        for at in range(0, len(data), 65536):
-            list(inflater.feed(data[at : at + 65536]))
-        return time.thread_time() - start
-
+@pytest.mark.timeout(30)  # going over the rest again after each member takes hours, going on from it a second
+def test_many_tiny_members_are_gone_over_once() -> None:
     inflater = Inflater("gzip")
-    few = min(seconds(3000) for _ in range(5))
-    many = min(seconds(24000) for _ in range(3))
-    assert many < 20 * few
+    assert list(inflater.feed(gzip.compress(b"") * 300_000)) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -73,12 +72,11 @@ def test_anything_else_is_refused_without_a_word_of_it(text: str) -> None:
 
 
 @pytest.mark.req("X6")
+@pytest.mark.timeout(10)  # writing all of it out takes longer than there is time
 def test_aliases_cannot_stand_for_more_than_was_sent() -> None:
     bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
-    began = time.process_time()
     with pytest.raises(BadFrontmatter):
         read_frontmatter(document(bomb))
-    assert time.process_time() - began < 5
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: Any) -> None:

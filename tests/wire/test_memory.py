@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import zlib
 from collections.abc import Callable
 
@@ -135,17 +134,10 @@ def feed_coded(size: int) -> None:
 
 
 @pytest.mark.req("W9")
+@pytest.mark.timeout(20)  # going over everything again with each read takes a minute, once a tenth of a second
 @pytest.mark.parametrize("feed", [feed_event, feed_body, feed_line, feed_coded])
-def test_64_mebibytes_in_reads_of_4_kibibytes_take_linear_time(feed: Callable[[int], None]) -> None:
-    def seconds(size: int) -> float:
-        began = time.process_time()
-        feed(size)
-        return time.process_time() - began
-
-    seconds(MIB)
-    few, many = min(seconds(16 * MIB) for _ in range(2)), seconds(64 * MIB)
-    # Linear is 4, quadratic 16.
-    assert many < 10 * few + 0.2
+def test_64_mebibytes_in_reads_of_4_kibibytes_are_gone_over_once(feed: Callable[[int], None]) -> None:
+    feed(64 * MIB)
 
 
 @pytest.mark.req("D7")

@@ -21,8 +21,11 @@ ENCODINGS = ("gzip", "x-gzip", "deflate")
 STEP = 65536
 """How many bytes one step puts out at most."""
 
-_GZIP, _ZLIB, _RAW = 31, 15, -15
+_MEMBER = 1024
+"""How many bytes are looked at at once after the end of a member: each end copies the rest of them, and the next may
+be 20 bytes away."""
 
+_GZIP, _ZLIB, _RAW = 31, 15, -15
 
 MAX_RATIO = 200
 """How many times larger than received a stream may be in all, once it is longer than a message may be.
@@ -107,19 +110,23 @@ class Inflater:
                 self._start = data
                 return
             self._inflate = zlib.decompressobj(_ZLIB if _is_zlib(data) else _RAW)
+        rest = memoryview(data)
+        window = len(rest)
         try:
-            while data:
+            while rest:
                 if self._inflate.eof:
-                    data = self._next_member(data)
+                    rest = self._next_member(rest)
+                    window = _MEMBER
                     continue
-                piece = self._inflate.decompress(data, STEP)
+                given = rest[:window]
+                piece = self._inflate.decompress(given, STEP)
                 # A full step: there may be more, also when all input is used up.
                 while len(piece) == STEP:
                     yield piece
                     piece = self._inflate.decompress(self._inflate.unconsumed_tail, STEP)
                 if piece:
                     yield piece
-                data = self._inflate.unused_data
+                rest = rest[len(given) - len(self._inflate.unused_data) :]
         except zlib.error:
             raise CorruptBody("corrupt") from None
 
@@ -132,14 +139,15 @@ class Inflater:
         if self._inflate is None or not self._inflate.eof:
             raise CorruptBody("cut short")
 
-    def _next_member(self, data: bytes) -> bytes:
+    def _next_member(self, rest: memoryview) -> memoryview:
         if not self._is_gzip:
             raise CorruptBody("followed by something else")
         # Zeros after a member are padding, as the gzip tool has it.
-        data = data.lstrip(b"\0")
-        if data:
+        start = bytes(rest[:_MEMBER])
+        padding = len(start) - len(start.lstrip(b"\0"))
+        if padding < len(start):
             self._inflate = zlib.decompressobj(_GZIP)
-        return data
+        return rest[padding:]
 
 
 def _is_zlib(start: bytes) -> bool:

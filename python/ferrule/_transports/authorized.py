@@ -119,23 +119,25 @@ class Authorized(Fresh):
                 self._futile, self._futile_until = credentials, self._io.now() + _FUTILE
             return False
         trail.causes += (cause,)
-        if cause == "401":
-            if credentials == self._futile and self._io.now() < self._futile_until:
-                return False
-            if credentials == self._replaced and _lasting(self.headers(url, None, verb)) != credentials:
-                return True
+        is_refused = cause == "401"
+        if is_refused and credentials == self._futile and self._io.now() < self._futile_until:
+            return False
         request = _request(verb, url, tuple(given))
 
         async def answer(deadline: float) -> bool:
-            return bool(await self._ask(self._bound.react, request, challenge, deadline))
+            # Asked and noted here: whoever comes when this is over finds it noted, or is one of those who waited.
+            is_answered = is_refused and credentials == self._replaced
+            if is_answered and _lasting(self.headers(url, None, verb)) != credentials:
+                return True
+            again = bool(await self._ask(self._bound.react, request, challenge, deadline))
+            if again and is_refused:
+                self._replaced = credentials
+            return again
 
         # Whoever was refused with the same credentials for the same reason waits for the same answer.
         key = ("react", self, challenge.status, challenge.www_authenticate, request.sent)
         until = max(deadline, self._io.now() + self._bound.patience)
-        again = await self._io.once(key, answer, until)
-        if again and cause == "401":
-            self._replaced = credentials
-        return again  # type: ignore[no-any-return]
+        return await self._io.once(key, answer, until)  # type: ignore[no-any-return]
 
     async def _ask(self, method: Any, *args: Any) -> Any:
         """Call the `Auth`: a user's through the IO; what ferrule's own return waits through it as well."""
