@@ -43,6 +43,8 @@ This module knows names and attributes. It does not know when an error is raised
 
 from __future__ import annotations
 
+from ._text import escape_peer_text, shown_url
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,18 +72,6 @@ def _restore(cls: type[FerruleError], args: tuple[Any, ...], attributes: dict[st
     error.args = args  # a TimeoutError leaves them to its constructor
     error.__dict__.update(attributes)
     return error
-
-
-def _escaped(text: object, limit: int | None = None) -> str:
-    from ._text import PEER_TEXT_LIMIT, escape_peer_text  # with the first words of a peer
-
-    return escape_peer_text(text, limit or PEER_TEXT_LIMIT)
-
-
-def _shown_url(url: str) -> str:
-    from ._text import shown_url
-
-    return shown_url(url)
 
 
 class LimitExceeded(FerruleError):
@@ -147,7 +137,7 @@ class HTTPStatusError(TransportError):
         super().__init__(message, request_sent=request_sent)
         self.status = status
         self.retry_after = retry_after
-        self.content_type = None if content_type is None else _escaped(content_type)
+        self.content_type = None if content_type is None else escape_peer_text(content_type)
 
 
 class SessionExpired(TransportError):
@@ -218,7 +208,7 @@ class UnknownResultType(ProtocolError):
 
     def __init__(self, message: str, *, result_type: str = "", request_sent: bool = True) -> None:
         super().__init__(message, request_sent=request_sent)
-        self.result_type = _escaped(result_type)
+        self.result_type = escape_peer_text(result_type)
 
 
 class SkillRejected(ProtocolError):
@@ -260,7 +250,7 @@ class RPCError(FerruleError):
     ) -> None:
         super().__init__(_headline(f"error {code}", method, server), request_sent=request_sent)
         self.code = code
-        self.message = _escaped(message)
+        self.message = escape_peer_text(message)
         self.data = data
         self.http_status = http_status
         self.method = method
@@ -384,7 +374,7 @@ class NegotiationError(FerruleError):
     ) -> None:
         super().__init__(message, request_sent=request_sent)
         self.offered = tuple(offered)
-        self.supported = tuple(_escaped(version, 64) for version in supported)
+        self.supported = tuple(escape_peer_text(version, 64) for version in supported)
 
 
 class TaskCancelled(FerruleError):
@@ -440,14 +430,14 @@ class AuthError(FerruleError):
         url: str | None = None,
         request_sent: bool = False,
     ) -> None:
-        self.url = None if url is None else _shown_url(url)
+        self.url = None if url is None else shown_url(url)
         what = f"{step}: {message}" if step else message
         what = f"{what}, at {self.url}" if self.url else what
         what = what if status is None else f"{what} (HTTP {status})"
         super().__init__(_headline(what, method, server), request_sent=request_sent)
         self.status = status
-        self.error = None if error is None else _escaped(error, 64)
-        self.description = None if description is None else _escaped(description)
+        self.error = None if error is None else escape_peer_text(error, 64)
+        self.description = None if description is None else escape_peer_text(description)
         self.method = method
         self.server = server
         self.step = step

@@ -385,3 +385,17 @@ def test_a_connection_that_fails_because_the_pool_was_closed_meanwhile_says_that
 
     assert not caught.value.request_sent
     assert len(io.connects) == 1
+
+
+@pytest.mark.req("W18")
+def test_a_connection_that_is_to_end_with_its_response_is_not_kept_whatever_the_server_offers() -> None:
+    io = FakeIO()
+    pool = pool_on(io)
+    _, connection, stream = open_exchange(io, pool)
+    connection.end_with_response()
+    stream.arrive(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nKeep-Alive: timeout=60\r\nContent-Length: 2\r\n\r\n{}"
+    )
+
+    assert connection.state == "closed"
+    assert not pool.connections

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ferrule import AsyncClient, Client, Limits
+from ferrule._transports import streamable_http
 from ferrule.errors import ConnectionClosed, RequestTimeout
 from tests.support.clients import run_async
 from tests.support.steps import (
@@ -222,6 +223,74 @@ def test_a_cancellation_that_comes_with_the_answer_harms_nobody_who_has_the_conn
                 await asyncio.gather(first, return_exceptions=True)
 
     run_async(main())
+
+
+class Interruption(BaseException):
+    """What a signal's handler may raise anywhere."""
+
+
+@pytest.mark.req("T2", "W25")
+@pytest.mark.parametrize("era", ["stateless", "handshake"])
+@pytest.mark.parametrize("where", ["the write", "the exchange"])
+def test_an_interruption_right_after_a_write_costs_no_place_and_harms_no_other_call(
+    flavour: Any, serve: Any, monkeypatch: pytest.MonkeyPatch, era: str, where: str
+) -> None:
+    unanswered = [stream(end=False), hang()]
+    server = serve({"tools/call": turns(answer(), unanswered, answer())}, era=era, session=None)
+    client = flavour.connect(server.url, timeout=5, limits=Limits(max_connections=1))
+    client.call_tool("echo", {})
+    connection = getattr(client, "_target", client)._session.transport._pool._idle[-1]
+    ask = type(connection.stream).ask
+
+    def interrupted(*args: Any) -> Any:
+        if where == "the write":
+            ask(*args)
+        raise Interruption
+
+    with monkeypatch.context() as patched, pytest.raises(Interruption):
+        if where == "the write":
+            patched.setattr(type(connection.stream), "ask", interrupted)
+        else:
+            patched.setattr(streamable_http, "PostExchange", interrupted)
+        client.call_tool("echo", {"n": 1})
+    assert client.call_tool("echo", {"n": 2}).text == "ok"
+    told = 0 if era == "stateless" else 1
+    server.wait_until(lambda: server.count("notifications/cancelled") == told)
+    server.wait_until(lambda: connection.state == "closed")
+
+
+@pytest.mark.req("T2", "W25")
+def test_a_connection_whose_caller_was_interrupted_is_nobody_elses_while_the_server_is_told(
+    flavour: Any, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, late = Event(), Event()
+    server = serve(
+        {
+            "tools/call": turns(answer(), answer(), [wait(late), answer()]),
+            "notifications/cancelled": [wait(told), status(202)],
+        },
+        era="handshake",
+        session=None,
+    )
+    client = flavour.connect(server.url, timeout=10, limits=Limits(max_connections=1))
+    client.call_tool("echo", {})
+    connection = getattr(client, "_target", client)._session.transport._pool._idle[-1]
+    ask = type(connection.stream).ask
+
+    def interrupted(*args: Any) -> Any:
+        ask(*args)
+        raise Interruption
+
+    with monkeypatch.context() as patched, pytest.raises(Interruption):
+        patched.setattr(type(connection.stream), "ask", interrupted)
+        client.call_tool("echo", {"n": 1})
+    last = flavour.start(client.call_tool, "echo", {"n": 2})
+    if flavour.is_async:  # the loop has read the answer meanwhile, and the place is free
+        server.wait_until(lambda: server.count("tools/call") == 3)
+    told.set()
+    server.wait_until(lambda: connection.state == "closed")
+    late.set()
+    assert last.result().text == "ok"
 
 
 @pytest.mark.req("T4", "R4")

@@ -219,7 +219,7 @@ class Connection:
     def end_with_response(self) -> None:
         """Have it serve nobody else after the response that is under way."""
         self.keep_alive = 0.0
-        self._is_plain = False
+        self._is_whole = self._is_plain = False
 
     def leave(self, exchange: Exchange) -> None:
         """Take note that the caller has gone. What still arrives is dropped.

@@ -252,6 +252,9 @@ class Pool:
         return now < connection.idle_since + connection.keep_alive and stream is not None and not stream.stale()
 
     async def _open(self, deadline: float, *, is_counted: bool) -> Connection:
+        # What an odd answer needs is loaded now: a first use later might meet a fork, or no descriptor that is left.
+        from . import bypass, content, redirects  # noqa: F401
+
         kind = Connection if self.proxy is None else _proxied()
         connection = kind(self, is_counted=is_counted)
         with self.mutex:
@@ -361,7 +364,7 @@ class Pool:
             connection.state = CLOSED
             exchange, connection.exchange = connection.exchange, NOBODY
             self.connections.discard(connection)
-            if state is IDLE:
+            if connection in self._idle:  # not where whoever took it was interrupted
                 self._idle.remove(connection)
             elif state is DRAINING:
                 self._draining.pop(connection, None)

@@ -110,9 +110,10 @@ class SocketStream(Stream, Protocol):
         """As `write`, without a coroutine's cost. asyncio: at once. blocking: blocks."""
 
     def ask(self, data: bytes, buffer: memoryview, deadline: float, /) -> int:
-        """blocking: write a message and read once, without a word to the receiver (benches/calls.py, the sync rows).
+        """Write a message, and read once where who waits also reads, without a word to the receiver (benches/calls.py).
 
-        Only where `one_waiter` was said, by the one who would wait. `buffer` is what the receiver's `get_buffer` gives.
+        blocking: only where `one_waiter` was said, by the one who would wait; `buffer` is what the receiver's
+        `get_buffer` gives. asyncio: the loop reads later, and `buffer` is not used.
 
         Returns:
             How many bytes are in the buffer for the receiver to take; 0 when `wait` has to find out what there is;

@@ -33,6 +33,7 @@ What a proxy between client and server does with a request it has passed on is b
 
 from __future__ import annotations
 
+from .._protocol import refusals
 from .._value import Frozen
 from ..errors import (
     ConfigError,
@@ -127,8 +128,6 @@ def may_repeat(error: FerruleError, idempotent: bool) -> bool:
 def refuses_revision(error: FerruleError) -> bool:
     """Was the request refused for its revision, before execution, so that it may be written again whatever it is?"""
     # One whose data do not have the shape that belongs to its code is a plain RPCError.
-    from .._protocol import refusals
-
     return isinstance(error, RPCError) and type(error) is not RPCError and error.code == refusals.REVISION
 
 

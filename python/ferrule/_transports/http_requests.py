@@ -10,6 +10,7 @@ from .._http.exchange import Exchange
 from .._http.pool import Pool
 from .._io import Closing, Expired, Unsent
 from .._json import dumps
+from .._protocol import refusals
 from .._wire import RequestTemplate
 from ..errors import ConfigError, ConnectionClosed, FerruleError, SessionExpired
 from .call import UNREADY, LinkLost
@@ -191,11 +192,7 @@ class HttpTransport:
         Raises:
             AuthError: They cannot be had.
         """
-        if self._fresh is None:
-            return False
-        from .._protocol import refusals
-
-        if head.status not in refusals.AUTHORIZATION:
+        if head.status not in refusals.AUTHORIZATION or self._fresh is None:
             return False
         return await self._fresh.react(url or self._place.url, sent or [], own, verb, head, trail, deadline)
 
@@ -355,8 +352,6 @@ class HttpTransport:
 
     def check_status(self, head: ResponseHead, link: Link, where: str) -> None:
         """Raise for the statuses whose meaning no body changes."""
-        from .._protocol import refusals
-
         if head.status in refusals.AUTHORIZATION:
             from .authorized import refusal as refusal_of
 

@@ -191,8 +191,8 @@ class StreamableHTTP(HttpTransport):
         asked = self._ask(call, data, link) if direct else None
         if type(asked) is dict:
             return asked
-        slot = self._io.slot()
-        exchange = PostExchange(slot, call, link, self)
+        exchange = self._new_exchange(call, link, asked)  # type: ignore[arg-type]  # not a dict, that was the answer
+        slot = exchange.slot
         connection: Connection | None = None
         try:
             # The warm path: an idle connection, no coroutine for the write.
@@ -288,11 +288,20 @@ class StreamableHTTP(HttpTransport):
             call.sent = False
         return None
 
+    def _new_exchange(self, call: Call, link: Link, asked: tuple[Connection, list[Frame]] | None) -> PostExchange:
+        try:
+            return PostExchange(self._io.slot(), call, link, self)
+        except BaseException:
+            if asked is not None:  # it is written already
+                self._end_asking(call, link, asked[0])
+            raise
+
     def _end_asking(self, call: Call, link: Link, connection: Connection) -> None:
         """As `_give_up`, where there is no exchange yet: the caller was interrupted."""
         if link.era.cancels_by_closing or not call.method.cancellable:
             connection.close()
         else:
+            connection.end_with_response()
             self.cancel_in_background(call, link, connection.close)
 
     def _read_whole(self, call: Call, link: Link, body: bytes, flags: int) -> dict[str, Any]:
