@@ -253,7 +253,7 @@ class Pool:
 
     async def _open(self, deadline: float, *, is_counted: bool) -> Connection:
         # What an odd answer needs is loaded now: a first use later might meet a fork, or no descriptor that is left.
-        from . import bypass, content, redirects  # noqa: F401
+        from . import bypass, content, redirects  # noqa: F401  # loaded, not used
 
         kind = Connection if self.proxy is None else _proxied()
         connection = kind(self, is_counted=is_counted)
