@@ -119,10 +119,12 @@ class BlockingStream(WritingSide):
                 self._follow(slot, deadline)
         finally:
             slot.waker = None
-            # Inline: a call could be interrupted before the role is given up.
+            # Here and wherever a role is given up: inline, and before the lock, since a call or the wait for the lock
+            # can be interrupted. Only its holder gives a role up, so that no lock is needed for it.
+            if self._leader is slot:
+                self._leader = None
             with self._lock:
-                if self._leader is slot:
-                    self._leader = None
+                pass  # whoever saw a leader is among the followers by now
             if self._followers or self.closed:
                 self._pass_on()
 
@@ -284,9 +286,10 @@ class BlockingStream(WritingSide):
                     self._leader = token
             return leading and work()
         finally:
+            if self._leader is token:
+                self._leader = None
             with self._lock:
-                if self._leader is token:
-                    self._leader = None
+                pass  # as in `wait`
             if self._followers or self.closed:
                 self._pass_on()
 
@@ -334,11 +337,10 @@ class BlockingStream(WritingSide):
             self._use(TlsChannel(sock))
             shake_hands(sock, waker, deadline, lambda: self.closed)
         finally:
-            with self._lock:
-                if self._leader is waker:
-                    self._leader = None
-                if self._writer is waker:
-                    self._writer = None
+            if self._leader is waker:
+                self._leader = None
+            if self._writer is waker:
+                self._writer = None
             self._pass_on()
             self._wakers.give(waker)
 
@@ -378,8 +380,8 @@ class BlockingStream(WritingSide):
         try:
             self._tell()
         finally:
+            self._leader = None
             with self._lock:
-                self._leader = None
                 followers = list(self._followers)
                 dispose = self._writer is None and not self._disposed
                 self._disposed = self._disposed or dispose

@@ -128,12 +128,12 @@ class WritingSide:
             if not begun:
                 self._drain(memoryview(data), waker, deadline, begun=False)
         finally:
+            if self._leader is waker:
+                self._leader = None
+            if self._writer is waker:
+                self._writer = None
             with self._lock:
-                if self._leader is waker:
-                    self._leader = None
-                if self._writer is waker:
-                    self._writer = None
-                elif waker in self._writers:
+                if waker in self._writers:
                     self._writers.remove(waker)
             self._pass_on()
             self._wakers.give(waker)
